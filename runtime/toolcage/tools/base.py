@@ -176,7 +176,7 @@ class StandardTool(_FunctionTool):
         `default=None` means that an absent argument stays absent; any other default makes the parameter optional.
         Raises: ToolDefinitionError for a parameter named twice or a type that has no schema.
         """
-        from toolcage.tools.describe import fragment_of
+        from toolcage.tools.annotations import fragment_of
 
         if name in self._properties:
             raise ToolDefinitionError(f"parameter {name!r} of {self.name} is declared twice")
