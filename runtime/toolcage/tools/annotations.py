@@ -95,7 +95,7 @@ def hints_of(tool_name: str, body: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _written(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a function's parameters as written: a name that only a type checker imports may stay unread."""
+    """The annotations of a function's parameters as written; a name that cannot be resolved may stay unread."""
     if sys.version_info >= (3, 14):
         import annotationlib
 

@@ -128,6 +128,53 @@ class Tool:
     _run = execute
 
 
+def _guarded(body: Any) -> Any:
+    """The public method that stands where the author wrote `body`."""
+
+    @functools.wraps(getattr(body, "__func__", body))
+    def execute(self: Tool, /, *positional: Any, **arguments: Any) -> Any:
+        if _in_cage:
+            bound = body.__get__(self, type(self))
+            if len(positional) == 1 and not arguments and isinstance(positional[0], Mapping):
+                return bound(**positional[0])
+            return bound(*positional, **arguments)
+        return _through(self, _one_mapping(self, positional, arguments))
+
+    @functools.wraps(getattr(body, "__func__", body))
+    async def execute_async(self: Tool, /, *positional: Any, **arguments: Any) -> Any:
+        answer = execute(self, *positional, **arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return execute_async if inspect.iscoroutinefunction(getattr(body, "__func__", body)) else execute
+
+
+def _one_mapping(tool: Tool, positional: tuple[Any, ...], arguments: dict[str, Any]) -> Mapping[str, Any]:
+    if not positional:
+        return arguments
+    if len(positional) == 1 and isinstance(positional[0], Mapping) and not arguments:
+        return dict(positional[0])
+    raise TypeError(f"tool {tool.name}: pass the arguments as keywords, or as one mapping")
+
+
+def _through(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+    """The call handed to the line; `denied` where there is none."""
+    is_async = inspect.iscoroutinefunction(body_of(tool))
+    if _call_through is not None:
+        return _call_through(tool, arguments, is_async)
+    denied = ToolResult(
+        False,
+        None,
+        f"denied: {tool.name} was called outside a session, and a tool's body only runs in a cage; "
+        "call it inside `with runtime.session(...)`, or use session.call",
+    )
+    # A class with an async body has an async method already; a function's tool has to answer something to await.
+    return _answer(denied) if is_async and tool._function is not None else denied
+
+
+async def _answer(result: ToolResult) -> ToolResult:
+    return result
+
+
 class _FunctionTool(Tool):
     """A tool whose body is a function; what `@tool` makes. Calling it goes the same way as `execute`."""
 
@@ -275,50 +322,3 @@ def tool(
         return made
 
     return decorate(name) if callable(name) else decorate
-
-
-def _guarded(body: Any) -> Any:
-    """The public method that stands where the author wrote `body`."""
-
-    @functools.wraps(getattr(body, "__func__", body))
-    def execute(self: Tool, /, *positional: Any, **arguments: Any) -> Any:
-        if _in_cage:
-            bound = body.__get__(self, type(self))
-            if len(positional) == 1 and not arguments and isinstance(positional[0], Mapping):
-                return bound(**positional[0])
-            return bound(*positional, **arguments)
-        return _through(self, _one_mapping(self, positional, arguments))
-
-    @functools.wraps(getattr(body, "__func__", body))
-    async def execute_async(self: Tool, /, *positional: Any, **arguments: Any) -> Any:
-        answer = execute(self, *positional, **arguments)
-        return await answer if inspect.isawaitable(answer) else answer
-
-    return execute_async if inspect.iscoroutinefunction(getattr(body, "__func__", body)) else execute
-
-
-def _one_mapping(tool: Tool, positional: tuple[Any, ...], arguments: dict[str, Any]) -> Mapping[str, Any]:
-    if not positional:
-        return arguments
-    if len(positional) == 1 and isinstance(positional[0], Mapping) and not arguments:
-        return dict(positional[0])
-    raise TypeError(f"tool {tool.name}: pass the arguments as keywords, or as one mapping")
-
-
-def _through(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-    """The call handed to the line; `denied` where there is none."""
-    is_async = inspect.iscoroutinefunction(body_of(tool))
-    if _call_through is not None:
-        return _call_through(tool, arguments, is_async)
-    denied = ToolResult(
-        False,
-        None,
-        f"denied: {tool.name} was called outside a session, and a tool's body only runs in a cage; "
-        "call it inside `with runtime.session(...)`, or use session.call",
-    )
-    # A class with an async body has an async method already; a function's tool has to answer something to await.
-    return _answer(denied) if is_async and isinstance(tool, _FunctionTool) else denied
-
-
-async def _answer(result: ToolResult) -> ToolResult:
-    return result

@@ -8,6 +8,7 @@ Decides nothing about trust: whatever this says inside a cage is hostile data to
 
 from __future__ import annotations
 
+import enum
 import inspect
 import json
 import math
@@ -114,13 +115,15 @@ def _from_signature(tool_name: str, body: Callable[..., Any], described: Mapping
         where = f"tool {tool_name}: parameter {name!r}"
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ToolDefinitionError(f"{where} cannot be passed by name; name each one, or declare `parameters`")
-        fragment = fragment_of(hints[name], where=where) if name in hints else {"type": list(_ANYTHING_PLAIN)}
+        fragment: Schema = fragment_of(hints[name], where=where) if name in hints else {"type": list(_ANYTHING_PLAIN)}
         if name in described:
             fragment.setdefault("description", described[name])
         if parameter.default is parameter.empty:
             required.append(name)
-        elif parameter.default is not None and _is_json(parameter.default):
-            fragment["default"] = parameter.default
+        else:
+            default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
+            if default is not None and _is_json(default):
+                fragment["default"] = default
         properties[name] = fragment
     return {"type": "object", "properties": properties, "required": required}
 
