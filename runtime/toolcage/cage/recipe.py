@@ -1,0 +1,128 @@
+"""What a sandbox image is made of: `sandbox_images/NAME/image.yaml` as checked, frozen data.
+
+Decides only whether a recipe is well formed and what its digest is. Trusts the files as the operator's own, and still
+holds every value to a narrow alphabet, because package names and paths end up as arguments of programs that run as
+root. It builds nothing: `rootfs` runs the programs, `archive` packs the tree, `images` records the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolcage.errors import ImageError
+from toolcage.shipped import shipped_dir
+from toolcage.strict_yaml import read_document
+
+BUILD_FORMAT: Final = 1
+"""Part of every recipe digest. Raise it when the builder itself starts to produce other bytes from the same recipe."""
+
+ARCHITECTURES: Final = MappingProxyType({"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"})
+"""From `platform.machine()` to the name that Debian and the engine both use."""
+
+_RelativePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]*(/[A-Za-z0-9_][A-Za-z0-9._+-]*)*$")]
+_RemovedPath = Annotated[str, Field(pattern=r"^[a-z]+(/([A-Za-z0-9_][A-Za-z0-9._+-]*|\*))*$")]
+_PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
+
+
+class _ImageFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    version: Literal[1]
+    description: str
+    suite: Annotated[str, Field(pattern=r"^[a-z]+$")]
+    python: Annotated[str, Field(pattern=r"^3\.[0-9]{1,2}$")]
+    wheels: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*\.txt$")]
+    packages: Annotated[list[_PackageName], Field(min_length=1)]
+    executables: list[_RelativePath]
+    settings: list[_RelativePath]
+    remove: list[_RemovedPath]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One image's recipe. Paths inside the image are relative to its root; `digest` changes with anything that could
+    change the image (`sha256:…`, the architecture included)."""
+
+    name: str
+    folder: Path
+    description: str
+    suite: str
+    python: str
+    architecture: str
+    packages: tuple[str, ...]
+    requirements: Path
+    executables: frozenset[str]
+    settings: frozenset[str]
+    remove: frozenset[str]
+    digest: str
+
+    @property
+    def site_packages(self) -> str:
+        """Where wheels go, relative to the image's root; on `sys.path` of Debian's Python even under `-I`."""
+        return f"usr/local/lib/python{self.python}/dist-packages"
+
+
+def known_images(folder: Path | None = None) -> tuple[str, ...]:
+    """The names of the images that have a recipe, sorted."""
+    root = folder or shipped_dir("sandbox_images")
+    return tuple(sorted(path.parent.name for path in root.glob("*/image.yaml")))
+
+
+def load_recipe(name: str, folder: Path | None = None) -> Recipe:
+    """The recipe of image `name`. Raises ImageError when there is none or it is not well formed."""
+    root = folder or shipped_dir("sandbox_images")
+    if name not in known_images(root):
+        raise ImageError(f"sandbox image {name!r} is unknown; the known ones are: {', '.join(known_images(root))}")
+    path = root / name / "image.yaml"
+    model = _read(path)
+    requirements = path.parent / model.wheels
+    architecture = _architecture()
+    return Recipe(
+        name=name,
+        folder=path.parent,
+        description=model.description,
+        suite=model.suite,
+        python=model.python,
+        architecture=architecture,
+        packages=tuple(sorted(set(model.packages))),
+        requirements=requirements,
+        executables=frozenset(model.executables),
+        settings=frozenset(model.settings),
+        remove=frozenset(model.remove),
+        digest=_digest(architecture, path, requirements),
+    )
+
+
+def _read(path: Path) -> _ImageFile:
+    document = read_document(path, ImageError)
+    try:
+        return _ImageFile.model_validate(document.data)
+    except ValidationError as cause:
+        first = cause.errors()[0]
+        place = tuple(part for part in first["loc"])
+        raise ImageError(f"{path}:{document.line(place)}: {'.'.join(map(str, place))}: {first['msg']}") from None
+
+
+def _digest(architecture: str, *files: Path) -> str:
+    total = hashlib.sha256(f"{BUILD_FORMAT}\0{architecture}\0".encode())
+    for path in files:
+        try:
+            content = path.read_bytes()
+        except OSError as cause:
+            raise ImageError(f"{path}: cannot be read: {cause.strerror}; reinstall toolcage") from cause
+        total.update(f"{path.name}\0{hashlib.sha256(content).hexdigest()}\0".encode())
+    return f"sha256:{total.hexdigest()}"
+
+
+def _architecture() -> str:
+    machine = platform.machine().lower()
+    if machine not in ARCHITECTURES:
+        raise ImageError(f"sandbox images are built for x86_64 and aarch64 only, not for {machine}; use such a machine")
+    return ARCHITECTURES[machine]
