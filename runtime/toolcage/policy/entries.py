@@ -1,0 +1,181 @@
+"""Entries of `allow`, `ask` and `deny`, compiled against the tool's declaration.
+
+Decides at load whether an entry could silently fail to apply: an argument that the tool does not have, a fragment
+that never matches (see `fragments`), an `allow` that leaves out a sink the tool requires, an SQL facet under `deny` (it
+would match only what reads *nothing but* the listed tables), an `ask` facet that a statement escapes by reading one
+table more. Each fault is a finding with the line. Trusts the declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from toolcage.policy.file_format import SqlFacetFile
+from toolcage.policy.findings import Findings
+from toolcage.policy.fragments import (
+    KEYWORDS,
+    ArgumentShape,
+    FragmentProblem,
+    compile_fragment,
+    exclude_each_other,
+    nearest,
+)
+from toolcage.policy.model import ArgumentRule, Effect, Entry, FragmentRule, SqlRule, sink_arguments
+from toolcage.strict_yaml import Document, KeyPath
+from toolcage.types import SqlTerms, ToolDeclaration, thaw
+
+_FACET_KEYS: Final = frozenset(SqlFacetFile.model_fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryCompiler:
+    """Compiles the entries of one tool. `granted` narrows arguments that name resources to the grant's names."""
+
+    document: Document
+    findings: Findings
+    declaration: ToolDeclaration
+    granted: Mapping[str, frozenset[str]]
+
+    def compile_list(self, effect: Effect, raw: list[dict[str, Any]], path: KeyPath) -> tuple[Entry, ...]:
+        return tuple(self.compile_entry(effect, item, (*path, index)) for index, item in enumerate(raw))
+
+    def compile_entry(self, effect: Effect, raw: Mapping[str, Any], path: KeyPath) -> Entry:
+        """The entry; what is wrong with it goes to the findings, and then it must not be used."""
+        rules = []
+        for argument, value in raw.items():
+            rule = self._rule(effect, argument, value, (*path, argument))
+            if rule is not None:
+                rules.append(rule)
+        if effect == "allow":
+            self._check_sinks(raw, path)
+        return Entry(effect=effect, rule=rule_label(self.document, path), arguments=tuple(rules))
+
+    def check_ask_not_escaped(self, allow: list[dict[str, Any]], ask: list[dict[str, Any]], path: KeyPath) -> None:
+        """A finding for each `ask` facet whose statements match an `allow` instead once they read one table more."""
+        for index, asking in enumerate(ask):
+            for argument, value in asking.items():
+                if not self._is_facet(argument, value):
+                    continue
+                for other in allow:
+                    if self._may_both_match(asking, other) and _escapes(value, self._facet_in(other, argument)):
+                        self.findings.add(
+                            (*path, "ask", index, argument),
+                            "a statement that reads these tables and others matches an allow entry and nobody is asked;"
+                            " list these tables under ask only, or list every table of the allow entry under ask",
+                        )
+                        break
+
+    def _rule(self, effect: Effect, argument: str, value: Any, path: KeyPath) -> ArgumentRule | None:
+        if argument not in self._properties():
+            self.findings.add(path, self._unknown_argument(argument))
+            return None
+        if self._is_facet(argument, value):
+            return self._sql_rule(effect, argument, value, path)
+        try:
+            validator = compile_fragment(value, self._shape(argument, effect), effect)
+        except FragmentProblem as problem:
+            self.findings.add((*path, *problem.path), problem.text)
+            return None
+        return FragmentRule(argument=argument, validator=validator)
+
+    def _sql_rule(self, effect: Effect, argument: str, value: dict[str, Any], path: KeyPath) -> SqlRule | None:
+        if effect == "deny":
+            self.findings.add(path, "bounds of a statement under deny would match only statements within them; "
+                                    "tables and columns that no allow entry grants are denied already")  # fmt: skip
+            return None
+        if both := sorted(value.keys() & KEYWORDS):
+            self.findings.add(path, f"`{both[0]}` stands beside SQL bounds; write the one or the other")
+            return None
+        try:
+            facet = SqlFacetFile.model_validate(value).model_dump(exclude_unset=True)
+        except ValidationError as cause:
+            self.findings.add_shape_faults(cause, path, SqlFacetFile)
+            return None
+        return SqlRule(argument=argument, terms=_terms(facet))
+
+    def _is_facet(self, argument: str, value: Any) -> bool:
+        if self.declaration.kinds.get(argument) != "sql" or not isinstance(value, dict):
+            return False
+        return any(key in _FACET_KEYS or key not in KEYWORDS for key in value) and not any(
+            key.startswith("$") for key in value
+        )
+
+    def _facet_in(self, entry: Mapping[str, Any], argument: str) -> dict[str, Any]:
+        value = entry.get(argument)
+        return value if isinstance(value, dict) and self._is_facet(argument, value) else {}
+
+    def _may_both_match(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+        return not any(
+            not self._is_facet(name, first[name])
+            and not self._is_facet(name, second[name])
+            and exclude_each_other(first[name], second[name])
+            for name in first.keys() & second.keys()
+        )
+
+    def _shape(self, argument: str, effect: Effect) -> ArgumentShape:
+        kind = self.declaration.kinds.get(argument, "text")
+        parameters = thaw(self.declaration.parameters)
+        schema = parameters["properties"][argument]
+        if effect != "deny" and argument in self.declaration.resources:
+            schema = {"type": "string", "enum": sorted(self.granted.get(argument, ()))}
+        return ArgumentShape(schema=schema, kind=kind, definitions=parameters.get("$defs", {}))
+
+    def _properties(self) -> Mapping[str, Any]:
+        found = self.declaration.parameters.get("properties")
+        return found if isinstance(found, Mapping) else {}
+
+    def _unknown_argument(self, argument: str) -> str:
+        near = nearest(argument, self._properties())
+        meant = f"did you mean `{near}`? " if near else ""
+        known = ", ".join(self._properties()) or "none"
+        return f"{self.declaration.name} has no argument `{argument}`; {meant}its arguments: {known}"
+
+    def _check_sinks(self, raw: Mapping[str, Any], path: KeyPath) -> None:
+        required = self.declaration.parameters.get("required")
+        for sink in sink_arguments(self.declaration):
+            if isinstance(required, tuple | list) and sink in required and sink not in raw:
+                self.findings.add(
+                    path,
+                    f"never matches: `{sink}` says where something goes and is required, so the entry must name it;"
+                    f" write what it may be, or `{sink}: {{}}` for anything",
+                )
+
+
+def rule_label(document: Document, path: KeyPath) -> str:
+    """How the operator finds the rule: `analyst.yaml:12 tools.query_database.allow[0]`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return f"{PurePath(document.name).name}:{document.line(path)} {text}"
+
+
+def _terms(facet: Mapping[str, Any]) -> SqlTerms:
+    tables = facet.get("tables")
+    stated = {"max_rows": facet["max_rows"]} if "max_rows" in facet else {}
+    return SqlTerms(
+        tables=None if tables is None else frozenset(name.lower() for name in tables),
+        columns_except=frozenset(name.lower() for name in facet.get("columns_except", ())),
+        **stated,
+    )
+
+
+def _escapes(asking: Mapping[str, Any], allowing: Mapping[str, Any]) -> bool:
+    """Whether some statement touches what `asking` is about, does not match it, and matches `allowing`."""
+    asked, allowed = _terms_or_none(asking), _terms_or_none(allowing)
+    if asked is None or allowed is None:
+        return False  # a fault of its own, found where the entry is compiled
+    overlap = asked.tables is None or allowed.tables is None or bool(asked.tables & allowed.tables)
+    wider = asked.tables is None or (allowed.tables is not None and allowed.tables <= asked.tables)
+    return overlap and not (wider and asked.columns_except <= allowed.columns_except)
+
+
+def _terms_or_none(facet: Mapping[str, Any]) -> SqlTerms | None:
+    try:
+        return _terms(SqlFacetFile.model_validate(dict(facet)).model_dump(exclude_unset=True))
+    except ValidationError:
+        return None
