@@ -1,8 +1,9 @@
 """Fetch the raw root file system of a recipe: Debian's signed packages and hash-pinned wheels, as one tar file.
 
-`mmdebstrap_command` and `wheels_command` describe what will run, as argument lists; the `fetch_…` functions run it. Programs are looked up in the system's folders only, never through the caller's PATH or working directory.
-Authenticity is apt's (archive signatures) and pip's (`--require-hashes`). Nothing here decides what stays in the image:
-the tree comes out whole and `archive` prunes it.
+`mmdebstrap_command` and `wheels_command` describe what will run, as argument lists; the `fetch_…` functions run it.
+Programs are looked up in the system's folders only, never through the caller's PATH or working directory. Authenticity
+is apt's (archive signatures) and pip's (`--require-hashes`). Nothing here decides what stays in the image: the tree
+comes out whole and `archive` prunes it.
 """
 
 from __future__ import annotations
