@@ -218,7 +218,7 @@ def _unbuildable(self: object, *_: object, **__: object) -> NoReturn:
 def sealed(cls: type[_T]) -> type[_T]:
     """Class decorator: a frozen dataclass that only the holder of its seal can build."""
     made = dataclass(frozen=True, kw_only=True, eq=False, slots=True, weakref_slot=True)(cls)
-    made.__init__ = _unbuildable  # type: ignore[method-assign,assignment]
+    made.__init__ = _unbuildable  # type: ignore[method-assign]
     for name in ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__setstate__"):
         setattr(made, name, _unbuildable)
     _minted[made] = weakref.WeakSet()

@@ -1,0 +1,1 @@
+"""toolcage: a secure tool runtime for AI agents."""

@@ -1,0 +1,133 @@
+"""The host's end of a cage's door: frames over the engine's attach stream, every byte of it hostile.
+
+The engine multiplexes the container's stdout (our frames) and stderr (the warden's last words, kept for the operator up
+to a cap). Both headers are checked against caps before anything is allocated. Every wait has a deadline; the socket is
+non-blocking, so no stream, however stuck, holds a thread longer than it was given. Anything malformed ends the door.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+import time
+from typing import Final
+
+from toolcage.cage import wire
+
+READ_BYTES: Final = 64 * 1024
+LAST_WORDS_BYTES: Final = 16 * 1024
+_MUX_HEADER: Final = 8
+_STDOUT, _STDERR = 1, 2
+
+
+class DoorClosed(Exception):
+    """The other end is gone: the cage ended, was killed, or the engine went away."""
+
+
+class DoorTimeout(Exception):
+    """The deadline passed before the other end answered or took what was sent."""
+
+
+class DoorMalformed(Exception):
+    """The cage sent something that is not our protocol. It must be killed."""
+
+
+class Door:
+    """One attached stream. Used by one thread at a time, except `shut`, which any thread may call."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self._socket = stream
+        self._socket.setblocking(False)
+        self._decoder = wire.Decoder()
+        self._header = bytearray()
+        self._channel = 0
+        self._left = 0
+        self._frames: list[wire.Frame] = []
+        self.last_words = bytearray()
+
+    def send(self, encoded: bytes, deadline: float) -> None:
+        """Writes all of it. Raises DoorTimeout at `deadline` (monotonic seconds), DoorClosed when nobody reads."""
+        view = memoryview(encoded)
+        while view:
+            try:
+                view = view[self._socket.send(view) :]
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                self._wait(select.POLLOUT, deadline)
+            except ssl.SSLWantReadError:
+                self._wait(select.POLLIN, deadline)
+            except OSError as error:
+                raise DoorClosed from error
+
+    def receive(self, deadline: float) -> wire.Frame:
+        """The next frame. Raises DoorTimeout, DoorClosed or DoorMalformed."""
+        while not self._frames:
+            self._take(self._read(deadline))
+        return self._frames.pop(0)
+
+    def shut(self) -> None:
+        """Ends the stream; a thread that waits on it gets DoorClosed."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # already gone
+
+    def close(self) -> None:
+        """Releases the descriptor."""
+        self.shut()
+        self._socket.close()
+
+    def _read(self, deadline: float) -> bytes:
+        while True:
+            try:
+                piece = self._socket.recv(READ_BYTES)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                self._wait(select.POLLIN, deadline)
+                continue
+            except ssl.SSLWantWriteError:
+                self._wait(select.POLLOUT, deadline)
+                continue
+            except OSError as error:
+                raise DoorClosed from error
+            if not piece:
+                raise DoorClosed
+            return piece
+
+    def _wait(self, event: int, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise DoorTimeout
+        poller = select.poll()
+        try:
+            poller.register(self._socket, event)
+        except ValueError as error:  # closed by another thread
+            raise DoorClosed from error
+        if not poller.poll(left * 1000):
+            raise DoorTimeout
+
+    def _take(self, piece: bytes) -> None:
+        """Undoes the engine's multiplexing, in pieces of any size."""
+        view = memoryview(piece)
+        while view:
+            if self._left == 0:
+                wanted = _MUX_HEADER - len(self._header)
+                self._header += view[:wanted]
+                view = view[wanted:]
+                if len(self._header) < _MUX_HEADER:
+                    return
+                self._channel, self._left = self._header[0], int.from_bytes(self._header[4:], "big")
+                self._header.clear()
+                if self._channel not in (_STDOUT, _STDERR):
+                    raise DoorMalformed("unknown channel in the engine's stream")
+            part, view = view[: self._left], view[self._left :]
+            self._left -= len(part)
+            self._deliver(bytes(part))
+
+    def _deliver(self, part: bytes) -> None:
+        if self._channel == _STDERR:
+            self.last_words += part[: LAST_WORDS_BYTES - len(self.last_words)]
+            return
+        try:
+            self._frames += self._decoder.feed(part)
+        except wire.WireError as error:
+            raise DoorMalformed(str(error)) from error

@@ -1,0 +1,184 @@
+"""The container engine, as few verbs as the product needs. The only module that imports the `docker` package.
+
+Every failure of the engine or of the way to it is an `EngineError` that says what was asked; nothing is retried here
+and nothing else is tried instead. One client per thread: a client shared by threads is known to freeze under load.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import docker
+import docker.errors
+import docker.utils
+import requests.exceptions
+import urllib3.exceptions
+from docker.context import ContextAPI
+
+from toolcage.errors import EngineError
+
+REQUEST_TIMEOUT_S = 60
+_NOT_RUNNING = "start Docker (for example `sudo systemctl start docker`), or name its socket in DOCKER_HOST"
+
+
+class Engine:
+    """One engine. Cheap to hold; `close()` closes the connections of every thread."""
+
+    def __init__(self, address: str | None, tls: docker.TLSConfig | None = None) -> None:
+        self._address = address
+        self._tls = tls
+        self._local = threading.local()
+        self._clients: list[docker.APIClient] = []
+        self._lock = threading.Lock()
+        self._version = "auto"
+
+    @classmethod
+    def connect(cls) -> Engine:
+        """The engine that DOCKER_HOST names, else that of the current Docker context. Raises EngineError when it does
+        not answer."""
+        engine = cls(*_address())
+        with engine._asking("connect to the container engine") as client:
+            engine._version = client.api_version
+        return engine
+
+    def close(self) -> None:
+        """Closes every connection."""
+        with self._lock:
+            clients, self._clients = self._clients, []
+        for client in clients:
+            client.close()
+
+    def version(self) -> Mapping[str, Any]:
+        """The engine's own answer to version."""
+        with self._asking("ask the engine for its version") as client:
+            return dict(client.version(api_version=False))
+
+    def info(self) -> Mapping[str, Any]:
+        """The engine's own answer to info."""
+        with self._asking("ask the engine about itself") as client:
+            return dict(client.info())
+
+    # images
+
+    def load_image(self, archive: BinaryIO) -> None:
+        """Loads a docker-archive."""
+        with self._asking("load an image") as client:
+            for _ in client.load_image(archive, quiet=True):
+                pass
+
+    def image_id(self, reference: str) -> str | None:
+        """The id of an image, None when the engine does not have it."""
+        found = self.image_inspect(reference)
+        return None if found is None else str(found["Id"])
+
+    def image_inspect(self, reference: str) -> Mapping[str, Any] | None:
+        """What the engine says about an image, None when it does not have it."""
+        with self._asking("inspect an image") as client:
+            try:
+                return dict(client.inspect_image(reference))
+            except docker.errors.ImageNotFound:
+                return None
+
+    # containers
+
+    def create(self, config: Mapping[str, Any], name: str) -> str:
+        """Creates a container from a complete configuration and returns its id. Never pulls."""
+        with self._asking("create a container") as client:
+            return str(client.create_container_from_config(dict(config), name)["Id"])
+
+    def attach(self, container: str) -> socket.socket:
+        """The raw stream of a container's stdin, stdout and stderr; attach before start so that no byte is missed."""
+        with self._asking("attach to a container") as client:
+            stream = client.attach_socket(container, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+            return _raw_socket(stream)
+
+    def start(self, container: str) -> None:
+        with self._asking("start a container") as client:
+            client.start(container)
+
+    def inspect(self, container: str) -> Mapping[str, Any] | None:
+        """What the engine says about a container, None when it is gone."""
+        with self._asking("inspect a container") as client:
+            try:
+                return dict(client.inspect_container(container))
+            except docker.errors.NotFound:
+                return None
+
+    def kill(self, container: str) -> None:
+        """SIGKILL; a container that is gone or not running is fine."""
+        with self._asking("kill a container") as client, contextlib.suppress(docker.errors.APIError):
+            client.kill(container)
+
+    def remove(self, container: str) -> None:
+        """Removes a container, running or not; one that is gone, or is being removed, is fine."""
+        with self._asking("remove a container") as client:
+            try:
+                client.remove_container(container, force=True, v=True)
+            except docker.errors.APIError as error:
+                if error.status_code not in (404, 409):
+                    raise
+
+    def list_labelled(self, label: str) -> list[Mapping[str, Any]]:
+        """Every container with that label, stopped ones included: `Id`, `Labels`, `State`."""
+        with self._asking("list containers") as client:
+            return [dict(item) for item in client.containers(all=True, filters={"label": [label]})]
+
+    def wait_gone(self, container: str, timeout_s: int) -> bool:
+        """Whether the container has stopped within `timeout_s` seconds."""
+        with self._asking("wait for a container") as client:
+            try:
+                client.wait(container, timeout=timeout_s)
+            except docker.errors.NotFound:
+                return True
+            except requests.exceptions.ReadTimeout:
+                return False
+            return True
+
+    # how it is asked
+
+    @contextlib.contextmanager
+    def _asking(self, what: str) -> Iterator[docker.APIClient]:
+        try:
+            yield self._client()
+        except docker.errors.APIError as error:
+            raise EngineError(f"the engine refused to {what}: {error.explanation or error}") from error
+        except (docker.errors.DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError,
+                OSError) as error:  # fmt: skip
+            raise EngineError(f"could not {what}: no engine answers; {_NOT_RUNNING}") from error
+
+    def _client(self) -> docker.APIClient:
+        client: docker.APIClient | None = getattr(self._local, "client", None)
+        if client is None:
+            client = docker.APIClient(
+                base_url=self._address, tls=self._tls or False, version=self._version, timeout=REQUEST_TIMEOUT_S
+            )
+            self._local.client = client
+            with self._lock:
+                self._clients.append(client)
+        return client
+
+
+def _address() -> tuple[str | None, docker.TLSConfig | None]:
+    """Where the engine is: DOCKER_HOST wins, then the current context, then the platform's default socket."""
+    if os.environ.get("DOCKER_HOST"):
+        settings = docker.utils.kwargs_from_env()
+        return settings.get("base_url"), settings.get("tls") or None
+    try:
+        context = ContextAPI.get_current_context()
+    except (docker.errors.DockerException, OSError, ValueError, KeyError):
+        return None, None
+    return (context.Host, context.TLSConfig) if context else (None, None)
+
+
+def _raw_socket(stream: Any) -> socket.socket:
+    """The socket below the client's wrappers (unix, TCP and TLS differ)."""
+    found = getattr(stream, "_sock", stream)
+    if not isinstance(found, socket.socket | ssl.SSLSocket):
+        raise EngineError("could not attach to a container: the engine's stream is not a socket")
+    return found

@@ -1,0 +1,312 @@
+"""Warm cages, each used once. The pool's key is the digest of the whole spec: no cage ever serves another kind of call.
+
+Taking a cage that is idle never waits behind a creation. What was taken is replaced in the background; a creation that
+fails is tried again only after a growing pause. Used cages are removed off the caller's path, and `close` waits for
+that. A cap holds for running and idle cages together; at the cap, idle cages of other kinds make room, then callers wait
+in a bounded queue, then the answer is `busy`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from toolcage.cage.engine import Engine
+from toolcage.cage.live import LiveCage, Owner, Recipe
+from toolcage.cage.spec import FIRST_UID
+from toolcage.errors import EngineError
+
+PING_IDLE_S: Final = 8.0
+MAX_IDLE_S: Final = 600.0
+BACKOFF_S: Final = (0.5, 30.0)
+WORKERS: Final = 2
+OnProblem = Callable[[str], None]
+
+
+class PoolBusy(Exception):
+    """Every cage is taken and the queue is full, or the wait was too long."""
+
+
+class PoolClosed(Exception):
+    """The pool is shut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTerms:
+    """`min_idle` cages of each kind in use are kept ready (0 = no warm pool); `max_cages` bounds all; `max_waiting`
+    callers may wait `max_wait_s` seconds."""
+
+    min_idle: int = 2
+    max_cages: int = 16
+    max_waiting: int = 64
+    max_wait_s: float = 30.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Shelf:
+    """The cages of one spec."""
+
+    recipe: Recipe
+    idle: deque[LiveCage] = field(default_factory=deque)
+    coming: int = 0
+    wanted: int = 0
+    failures: int = 0
+    not_before: float = 0.0
+    last_used: float = 0.0
+
+    @property
+    def stale(self) -> bool:
+        return self.wanted == 0 and self.coming == 0 and not self.idle
+
+
+class Pool:
+    """Thread-safe. `take` blocks; use it in a worker thread."""
+
+    def __init__(self, engine: Engine, owner: Owner, terms: PoolTerms, on_problem: OnProblem) -> None:
+        self._engine = engine
+        self._owner = owner
+        self._terms = terms
+        self._on_problem = on_problem
+        self._changed = threading.Condition()
+        self._shelves: dict[str, _Shelf] = {}
+        self._running: set[LiveCage] = set()
+        self._waiting = 0
+        self._closed = False
+        self._counts = {"created": 0, "removed": 0, "failed": 0}
+        self._uids = itertools.count(random.SystemRandom().randrange(FIRST_UID, 1 << 30))
+        self._doomed: queue.SimpleQueue[LiveCage | None] = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=self._remove_doomed, daemon=True, name="toolcage-remove")]
+        if terms.min_idle:
+            self._threads += [
+                threading.Thread(target=self._refill, daemon=True, name=f"toolcage-refill-{number}")
+                for number in range(WORKERS)
+            ]
+            self._threads.append(threading.Thread(target=self._keep, daemon=True, name="toolcage-keep"))
+        for thread in self._threads:
+            thread.start()
+
+    def warm(self, recipe: Recipe) -> None:
+        """Asks for idle cages of this kind, in the background."""
+        with self._changed:
+            shelf = self._shelf(recipe)
+            shelf.wanted = self._terms.min_idle
+            shelf.last_used = time.monotonic()
+            self._changed.notify_all()
+
+    def take(self, recipe: Recipe) -> LiveCage:
+        """A fresh cage: an idle one, else a new one. Raises PoolBusy, PoolClosed or EngineError."""
+        cage = self._take_idle_or_place(recipe)
+        if cage is not None:
+            return cage
+        try:
+            cage = self._create(recipe)
+        except BaseException:
+            with self._changed:
+                self._shelves[recipe.spec.digest].coming -= 1
+                self._changed.notify_all()
+            raise
+        with self._changed:
+            self._shelves[recipe.spec.digest].coming -= 1
+            closed = self._closed
+            self._running.add(cage)
+        if closed:
+            self.give_back(cage)
+            raise PoolClosed
+        return cage
+
+    def _take_idle_or_place(self, recipe: Recipe) -> LiveCage | None:
+        """An idle cage, or None once there is room to create one (then counted as coming)."""
+        end = time.monotonic() + self._terms.max_wait_s
+        with self._changed:
+            while True:
+                if self._closed:
+                    raise PoolClosed
+                shelf = self._shelf(recipe)
+                shelf.wanted, shelf.last_used = self._terms.min_idle, time.monotonic()
+                if shelf.idle:
+                    cage = shelf.idle.popleft()
+                    self._running.add(cage)
+                    self._changed.notify_all()
+                    return cage
+                if self._total() < self._terms.max_cages or self._evict(shelf):
+                    shelf.coming += 1
+                    return None
+                self._queue_up(end)
+
+    def _queue_up(self, end: float) -> None:
+        left = end - time.monotonic()
+        if left <= 0 or self._waiting >= self._terms.max_waiting:
+            raise PoolBusy
+        self._waiting += 1
+        try:
+            self._changed.wait(left)
+        finally:
+            self._waiting -= 1
+
+    def give_back(self, cage: LiveCage) -> None:
+        """Takes a used cage off the caller's hands. It is removed in the background, never reused."""
+        with self._changed:
+            self._running.discard(cage)
+            self._changed.notify_all()
+        self._doomed.put(cage)
+
+    def retire(self, recipe: Recipe) -> None:
+        """This kind will not be asked for again (its data changed): its idle cages go."""
+        with self._changed:
+            shelf = self._shelves.get(recipe.spec.digest)
+            if shelf is None:
+                return
+            shelf.wanted = 0
+            idle, shelf.idle = list(shelf.idle), deque()
+        for cage in idle:
+            self._doomed.put(cage)
+
+    def stats(self) -> Mapping[str, int]:
+        """Counts: idle, running, waiting, coming, and created, removed, failed since the start."""
+        with self._changed:
+            shelves = self._shelves.values()
+            return {
+                "idle": sum(len(shelf.idle) for shelf in shelves),
+                "coming": sum(shelf.coming for shelf in shelves),
+                "running": len(self._running),
+                "waiting": self._waiting,
+                **self._counts,
+            }
+
+    def close(self, timeout_s: float = 30.0) -> None:
+        """Kills what runs, removes every cage of this pool, and returns when that is done or `timeout_s` passed."""
+        with self._changed:
+            self._closed = True
+            idle = [cage for shelf in self._shelves.values() for cage in shelf.idle]
+            for shelf in self._shelves.values():
+                shelf.idle.clear()
+            running = list(self._running)
+            self._changed.notify_all()
+        for cage in running:
+            cage.kill()
+        end = time.monotonic() + timeout_s
+        with self._changed:
+            while (self._running or any(shelf.coming for shelf in self._shelves.values())) and time.monotonic() < end:
+                self._changed.wait(0.2)
+        for cage in (*idle, *self._running):
+            self._doomed.put(cage)
+        self._doomed.put(None)
+        for thread in self._threads:
+            thread.join(max(0.1, end - time.monotonic()))
+
+    # inside, with the lock held
+
+    def _shelf(self, recipe: Recipe) -> _Shelf:
+        return self._shelves.setdefault(recipe.spec.digest, _Shelf(recipe=recipe))
+
+    def _total(self) -> int:
+        return len(self._running) + sum(len(shelf.idle) + shelf.coming for shelf in self._shelves.values())
+
+    def _evict(self, wanting: _Shelf) -> bool:
+        """Makes room by giving up the idle cage of the kind that was used longest ago."""
+        others = [shelf for shelf in self._shelves.values() if shelf.idle and shelf is not wanting]
+        if not others:
+            return False
+        self._doomed.put(min(others, key=lambda shelf: shelf.last_used).idle.popleft())
+        return True
+
+    def _lacking(self) -> _Shelf | None:
+        if self._total() >= self._terms.max_cages:
+            return None
+        now = time.monotonic()
+        lacking = [
+            shelf
+            for shelf in self._shelves.values()
+            if len(shelf.idle) + shelf.coming < shelf.wanted and shelf.not_before <= now
+        ]
+        return max(lacking, key=lambda shelf: shelf.last_used, default=None)
+
+    # threads
+
+    def _create(self, recipe: Recipe) -> LiveCage:
+        cage = LiveCage.create(self._engine, recipe, uid=next(self._uids), owner=self._owner)
+        with self._changed:
+            self._counts["created"] += 1
+        return cage
+
+    def _refill(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed and (shelf := self._lacking()) is None:
+                    self._changed.wait(1.0)
+                if self._closed:
+                    return
+                assert shelf is not None
+                shelf.coming += 1
+            self._add_one(shelf)
+
+    def _add_one(self, shelf: _Shelf) -> None:
+        cage = None
+        try:
+            cage = self._create(shelf.recipe)
+        except EngineError as error:
+            self._on_problem(str(error))
+        with self._changed:
+            shelf.coming -= 1
+            if cage is None:
+                self._counts["failed"] += 1
+                shelf.failures += 1
+                pause, longest = BACKOFF_S
+                shelf.not_before = time.monotonic() + min(longest, pause * 2**shelf.failures)
+            else:
+                shelf.failures = 0
+                if not self._closed:
+                    shelf.idle.append(cage)
+                    cage = None
+            self._changed.notify_all()
+        if cage is not None:
+            self._doomed.put(cage)
+
+    def _keep(self) -> None:
+        """Pings idle cages, which keeps them alive; gives up the dead, the old and those of kinds no longer used."""
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._closed, PING_IDLE_S):
+                    return
+                checking = [(shelf, cage) for shelf in self._shelves.values() for cage in shelf.idle]
+            for shelf, cage in checking:
+                self._check_idle(shelf, cage)
+            with self._changed:
+                for key in [key for key, shelf in self._shelves.items() if shelf.stale]:
+                    del self._shelves[key]
+
+    def _check_idle(self, shelf: _Shelf, cage: LiveCage) -> None:
+        """One cage is off the shelf only for as long as its own ping takes."""
+        with self._changed:
+            if cage not in shelf.idle:
+                return
+            shelf.idle.remove(cage)
+            shelf.coming += 1
+        now = time.monotonic()
+        fit = now - cage.born < MAX_IDLE_S and now - shelf.last_used < MAX_IDLE_S and cage.ping()
+        with self._changed:
+            shelf.coming -= 1
+            keep = fit and not self._closed and shelf.wanted > 0
+            if keep:
+                shelf.idle.append(cage)
+            if now - shelf.last_used >= MAX_IDLE_S:
+                shelf.wanted = 0
+            self._changed.notify_all()
+        if not keep:
+            self._doomed.put(cage)
+
+    def _remove_doomed(self) -> None:
+        while (cage := self._doomed.get()) is not None:
+            try:
+                cage.destroy()
+            except EngineError as error:
+                self._on_problem(f"a used cage was not removed: {error}")
+            with self._changed:
+                self._counts["removed"] += 1

@@ -1,0 +1,160 @@
+"""What a cage is to be: a pure description, and the engine's configuration that follows from it.
+
+Every hardening setting is a constant of this module. Nothing here is taken from a tool's argument; what a grant may
+choose (image, sizes, processors, runtime) are the fields of `CageSpec`. `weakenings` says in words what makes a cage
+weaker than the strongest one; `attest.py` compares the configuration with what the engine made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from toolcage.types import Isolation
+
+MIB: Final = 1024 * 1024
+SHM_BYTES: Final = 8 * MIB
+TMP_INODES: Final = 16 * 1024
+NOFILE: Final = 1024
+HOSTNAME: Final = "cage"
+LABEL_HOST, LABEL_RUNTIME, LABEL_LEASE = "toolcage.host", "toolcage.runtime", "toolcage.lease-until"
+FIRST_UID: Final = 100_000
+
+ENVIRONMENT: Final = ("HOME=/workspace", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "TMPDIR=/tmp")
+MASKED_PATHS: Final = (
+    "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+    "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
+)  # fmt: skip
+READONLY_PATHS: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file that every call in the cage may read below /data: its name there, size in bytes and SHA-256 in hex."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CageSpec:
+    """One kind of cage. Two calls may use cages of one pool exactly when their specs are equal.
+
+    `image_id` is a digest, never a tag. Sizes in bytes. `tmp_bytes` is shared out between /tmp and /workspace.
+    """
+
+    image_id: str
+    isolation: Isolation
+    memory_bytes: int
+    cpus: float
+    pids: int
+    tmp_bytes: int
+    runtime: str | None = None
+    data: tuple[DataFile, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.tmp_bytes + SHM_BYTES >= self.memory_bytes:
+            raise ValueError("tmp and shm sizes must sum to less than the memory limit")
+
+    @property
+    def digest(self) -> str:
+        """The pool's key: SHA-256 over every field."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def data_bytes(self) -> int:
+        return sum(item.size for item in self.data)
+
+
+def container_config(
+    spec: CageSpec, *, uid: int, command: tuple[str, ...], labels: Mapping[str, str], seccomp: str
+) -> dict[str, Any]:
+    """The body of the engine's create request, complete: no default of the engine is relied upon."""
+    if uid < FIRST_UID or uid == 65534:
+        raise ValueError("a cage needs a user id of its own")
+    return {
+        "Image": spec.image_id,
+        "Entrypoint": [],
+        "Cmd": list(command),
+        "User": f"{uid}:{uid}",
+        "WorkingDir": "/workspace",
+        "Hostname": HOSTNAME,
+        "Env": list(ENVIRONMENT),
+        "Labels": dict(labels),
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "Tty": False,
+        "NetworkDisabled": True,
+        "StopSignal": "SIGKILL",
+        "HostConfig": host_config(spec, uid=uid, seccomp=seccomp),
+    }
+
+
+def host_config(spec: CageSpec, *, uid: int, seccomp: str) -> dict[str, Any]:
+    """The hardening. The data files' own tmpfs is added on top of the memory that the grant gives to the tool."""
+    memory = spec.memory_bytes + spec.data_bytes
+    config: dict[str, Any] = {
+        "NetworkMode": "none",
+        "CapDrop": ["ALL"],
+        "CapAdd": [],
+        "Privileged": False,
+        "SecurityOpt": ["no-new-privileges", f"seccomp={seccomp}"],
+        "ReadonlyRootfs": True,
+        "Tmpfs": _tmpfs(spec, uid),
+        "ShmSize": SHM_BYTES,
+        "Memory": memory,
+        "MemorySwap": memory,
+        "NanoCpus": int(spec.cpus * 1e9),
+        "PidsLimit": spec.pids,
+        "OomKillDisable": False,
+        "Ulimits": [
+            {"Name": "core", "Soft": 0, "Hard": 0},
+            {"Name": "fsize", "Soft": spec.tmp_bytes + spec.data_bytes, "Hard": spec.tmp_bytes + spec.data_bytes},
+            {"Name": "memlock", "Soft": 0, "Hard": 0},
+            {"Name": "nofile", "Soft": NOFILE, "Hard": NOFILE},
+        ],
+        "IpcMode": "private",
+        "CgroupnsMode": "private",
+        "PidMode": "",
+        "UTSMode": "",
+        "UsernsMode": "",
+        "LogConfig": {"Type": "none", "Config": {}},
+        "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
+        "AutoRemove": False,
+        "Init": False,
+        "Binds": [],
+        "Devices": [],
+        "PortBindings": {},
+        "PublishAllPorts": False,
+        "MaskedPaths": list(MASKED_PATHS),
+        "ReadonlyPaths": list(READONLY_PATHS),
+    }
+    if spec.runtime is not None:
+        config["Runtime"] = spec.runtime
+    return config
+
+
+def _tmpfs(spec: CageSpec, uid: int) -> dict[str, str]:
+    half = spec.tmp_bytes // 2
+    own = f"rw,nosuid,nodev,noexec,mode=0700,uid={uid},gid={uid},nr_inodes={TMP_INODES}"
+    mounts = {"/tmp": f"{own},size={half}", "/workspace": f"{own},size={half}"}  # noqa: S108 - the cage's own tmpfs
+    if spec.data:
+        mounts["/data"] = f"{own},size={spec.data_bytes + MIB}"
+    return mounts
+
+
+def weakenings(spec: CageSpec) -> list[str]:
+    """One sentence for each choice that makes this cage weaker than the strongest one. Empty = nothing to report."""
+    found = []
+    if spec.isolation != "container":
+        found.append(f"isolation {spec.isolation}: calls share one container")
+    if spec.runtime is None:
+        found.append("the engine's default runtime: the tool shares the host's kernel; runtime runsc (gVisor) does not")
+    return found

@@ -1,0 +1,97 @@
+"""One running call, as the warden sees it: four pipes, caps, and what has been written so far.
+
+The payload passes through undecoded. Output beyond a cap is counted and dropped, and the call is marked for its end.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from toolcage.cage import wire
+from toolcage.warden import counters
+from toolcage.warden.door import READ_BYTES, Door
+
+
+class Call:
+    """Made from the host's order; the zygote forks the child that holds the other ends of the pipes."""
+
+    def __init__(self, order: Mapping[str, object], spawn: socket.socket) -> None:
+        output, result, wall_s = order["output_bytes"], order["result_bytes"], order["wall_s"]
+        assert isinstance(output, int)
+        assert isinstance(result, int)
+        assert isinstance(wall_s, int | float)
+        self.caps = {wire.STDOUT: output, wire.STDERR: output, wire.RESULT: result}
+        self.written = dict.fromkeys(self.caps, 0)
+        self.limit: str | None = None
+        self.pid: int | None = None
+        self.status: int | None = None
+        self.over = False
+        self.counters_before = counters.read()
+        self.cpu_before_s = counters.children_cpu_s()
+        self._unsent = bytearray()
+        self._payload_ended = False
+        ends = [os.pipe() for _ in range(4)]
+        self.payload: int | None = ends[0][1]
+        self.readers = {ends[1][0]: wire.STDOUT, ends[2][0]: wire.STDERR, ends[3][0]: wire.RESULT}
+        theirs = [ends[0][0], ends[1][1], ends[2][1], ends[3][1]]
+        for descriptor in (self.payload, *self.readers):
+            os.set_blocking(descriptor, False)
+        self.started = time.monotonic()
+        self.deadline = self.started + wall_s
+        spawn.sendmsg([b"f"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", theirs))])
+        for descriptor in theirs:
+            os.close(descriptor)
+
+    @property
+    def feeding(self) -> bool:
+        """Whether payload waits for the child to read."""
+        return self.payload is not None and bool(self._unsent)
+
+    def feed(self, piece: bytes, *, last: bool) -> None:
+        """Passes payload on to the child, as much as its pipe takes now."""
+        self._unsent += piece
+        self._payload_ended = self._payload_ended or last
+        if self.payload is None:
+            self._unsent.clear()
+            return
+        try:
+            while self._unsent:
+                written = os.write(self.payload, self._unsent[:READ_BYTES])
+                del self._unsent[:written]
+        except BlockingIOError:
+            return
+        except OSError:  # the child is gone or closed its end: how it ended says the rest
+            self._unsent.clear()
+            self._payload_ended = True
+        if self._payload_ended:
+            os.close(self.payload)
+            self.payload = None
+
+    def drain(self, descriptor: int, door: Door) -> bool:
+        """Moves one piece of output to the door. False when there is none: the end, or nothing for now."""
+        stream = self.readers[descriptor]
+        try:
+            piece = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not piece:
+            os.close(descriptor)
+            del self.readers[descriptor]
+            return False
+        allowed = self.caps[stream] - self.written[stream]
+        if allowed > 0:
+            door.send(wire.encode(wire.DATA, stream, piece[:allowed]))
+        self.written[stream] += len(piece)
+        if self.written[stream] > self.caps[stream] and self.limit is None:
+            self.limit = "result" if stream == wire.RESULT else "output"
+        return True
+
+    def close(self) -> None:
+        for descriptor in (*self.readers, *([] if self.payload is None else [self.payload])):
+            os.close(descriptor)
+        self.readers.clear()
+        self.payload = None

@@ -1,0 +1,66 @@
+"""Which files a call left in its workspace. Runs only after everything that the call started is dead.
+
+Regular files only; no link is followed, neither as the file nor on the way to it; count, size, depth and name length
+are capped while walking. An attached file is written with the time ATTACHED_MTIME_NS; one that still has it was not
+changed and is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+MAX_DEPTH = 8
+MAX_NAME_BYTES = 240
+MAX_ENTRIES = 4096
+ATTACHED_MTIME_NS = 0
+
+
+def produced(root: str) -> list[tuple[str, int]]:
+    """(name, size) of the regular files below `root` that were written or changed by the call, sorted by name."""
+    found = ((name, info) for name, info in _walk(root) if info.st_mtime_ns != ATTACHED_MTIME_NS)
+    return sorted((name, info.st_size) for name, info in found)
+
+
+def read_file(root: str, name: str, cap: int) -> bytes | None:
+    """Up to `cap` bytes of one collected file, opened one component at a time without following links; None if it is
+    not a regular file any more."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        *parents, leaf = name.split("/")
+        for part in parents:
+            deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        descriptor = os.open(leaf, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        with os.fdopen(descriptor, "rb") as handle:
+            return handle.read(cap) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
+
+
+def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
+    seen = 0
+    pending = [("", 0)]
+    while pending:
+        prefix, depth = pending.pop()
+        try:
+            entries = os.scandir(os.path.join(root, prefix))
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                seen += 1
+                if seen > MAX_ENTRIES:
+                    return
+                name = f"{prefix}/{entry.name}" if prefix else entry.name
+                if len(os.fsencode(name)) > MAX_NAME_BYTES:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if depth + 1 < MAX_DEPTH:
+                        pending.append((name, depth + 1))
+                elif entry.is_file(follow_symlinks=False):
+                    yield name, entry.stat(follow_symlinks=False)

@@ -1,0 +1,157 @@
+"""The process that forks the calls. It holds no door, is never given a call's payload, and is not dumpable.
+
+It is forked from the warden before the first frame arrives, imports what makes later forks cheap, and then waits on
+one socket for a set of descriptors. Each set becomes one child: its standard streams are replaced, every other
+descriptor is closed, and `child.run` reads the payload from its own pipe. Forking calls from the process that decodes
+frames would leave the arguments of one call in the memory of the next.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import resource
+import socket
+import struct
+import sys
+from types import ModuleType
+from typing import Any
+
+PR_SET_DUMPABLE = 4
+STATUS = struct.Struct("!ii")
+READY = STATUS.pack(0, 0)
+STARTED = -1
+
+_ENVIRONMENT = {
+    "HOME": "/workspace",
+    "TMPDIR": "/tmp",  # noqa: S108 - the cage's own tmpfs
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/bin:/bin",
+    "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+def prctl(option: int, value: int) -> None:
+    """The system call; raises OSError when the kernel refuses, because every use here is a protection."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl refused")
+
+
+def main(control: socket.socket, bundle: dict[str, Any]) -> None:
+    """Serves until the warden closes its end. Never returns."""
+    prctl(PR_SET_DUMPABLE, 0)
+    null = os.open("/dev/null", os.O_RDWR)
+    for descriptor in (0, 1):
+        os.dup2(null, descriptor)
+    os.environ.clear()
+    os.environ.update(_ENVIRONMENT)
+    child = _load(bundle)
+    os.dup2(null, 2)  # until here a failure to load is told to the operator
+    control.send(READY)
+    while True:
+        descriptors = _receive(control)
+        if descriptors is None:
+            os._exit(0)
+        pid = os.fork()
+        if pid == 0:
+            _become_child(child, descriptors, bundle["limits"])
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.send(STATUS.pack(pid, STARTED))
+        control.send(STATUS.pack(pid, _await_end(pid)))
+        os.waitpid(pid, 0)
+
+
+def _await_end(pid: int) -> int:
+    """The wait status of a child, left unreaped: should this process be killed before it has told the status, the warden
+    inherits the child and still learns it."""
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    return ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
+
+
+def _load(bundle: dict[str, Any]) -> ModuleType:
+    """The child's program, with what every call needs already imported. Returns its module."""
+    child = sys.modules[__name__]
+    for name, source in bundle["child_modules"]:
+        child = sys.modules["toolcage"].load_module(name, source)
+    for name in bundle["preload"]:
+        with contextlib.suppress(ImportError):  # an image without it: the call itself will say so
+            importlib.import_module(name)
+    child.preload(bundle["tool_modules"])
+    return child
+
+
+def _receive(control: socket.socket) -> list[int] | None:
+    try:
+        message, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(4 * 4))
+    except OSError:
+        return None
+    if not message:
+        return None
+    received = array.array("i")
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            received.frombytes(content[: len(content) - len(content) % received.itemsize])
+    return list(received) if len(received) == 4 else None
+
+
+def _become_child(child: ModuleType, descriptors: list[int], limits: dict[str, int]) -> None:
+    """In the fork: own streams, nothing else open, killable first, then the tool. Never returns."""
+    code = 1
+    try:
+        payload_fd, result_fd = _arrange(descriptors, limits)
+        code = child.run(_read_payload(payload_fd), result_fd)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException as error:  # noqa: BLE001 - the outermost frame of the child
+        os.write(2, f"tool could not be started: {type(error).__name__}\n".encode())
+    finally:
+        os._exit(code & 0xFF)
+
+
+def _arrange(descriptors: list[int], limits: dict[str, int]) -> tuple[int, int]:
+    os.setsid()
+    prctl(PR_SET_DUMPABLE, 1)
+    with open("/proc/self/oom_score_adj", "w") as handle:
+        handle.write("1000")
+    os.nice(5)  # the warden must stay responsive beside a busy tool
+    payload, stdout, stderr, result = (os.dup2(fd, 100 + place) for place, fd in enumerate(descriptors))
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+    payload, result = os.dup2(payload, 3), os.dup2(result, 4)
+    os.closerange(5, 4096)
+    os.set_inheritable(3, False)
+    os.set_inheritable(4, False)
+    os.chdir("/workspace")
+    for name, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, limits["file_bytes"])):
+        resource.setrlimit(name, (value, value))
+    return payload, result
+
+
+def _read_payload(descriptor: int) -> dict[str, object]:
+    """The call: a length, a JSON document, then the bytes of each attached file, written to the workspace here."""
+    with os.fdopen(descriptor, "rb") as stream:
+        (length,) = struct.unpack("!I", stream.read(4))
+        payload: dict[str, object] = json.loads(stream.read(length))
+        for entry in payload.pop("files", []):  # type: ignore[attr-defined]
+            _write_file(entry["name"], stream.read(entry["size"]))
+    return payload
+
+
+def _write_file(name: str, content: bytes) -> None:
+    folder = os.path.dirname(name)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(name, "wb") as handle:
+        handle.write(content)
+    os.utime(name, ns=(0, 0))  # collect.ATTACHED_MTIME_NS: an unchanged input is not an artifact
