@@ -1,0 +1,106 @@
+"""`toolcage audit verify|show`: is the log whole, and what does it hold.
+
+Prints only what `report` found. Records hold untrusted text: every value is spelled out printable and rendered without
+markup. Exit codes: 0 whole, 1 a record is bad or nothing can be read, 2 usage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from toolcage.audit.anchors import load_key
+from toolcage.audit.report import Finding, VerifyReport, read_records, visible
+from toolcage.audit.report import verify as verify_log
+from toolcage.errors import AuditError
+
+app = typer.Typer(no_args_is_help=True, help="Verify and read the audit log.")
+
+LogPath = Annotated[Path, typer.Argument(metavar="PATH", help="An audit file, or a folder of them.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+KeyFile = Annotated[Path | None, typer.Option(help="The file of the key that the log was written with.")]
+HeadFile = Annotated[Path | None, typer.Option("--head", help="A head exported earlier and kept elsewhere.")]
+
+
+@app.command()
+def verify(path: LogPath, as_json: AsJson = False, key_file: KeyFile = None, head: HeadFile = None) -> None:
+    """Check every record's hash, order and pairing; name the first bad one."""
+    try:
+        report = verify_log(path, key=None if key_file is None else load_key(key_file), head=head)
+    except AuditError as error:
+        raise _failed(error) from None
+    if as_json:
+        typer.echo(json.dumps(report.as_json()))
+    else:
+        _print_report(report)
+    raise typer.Exit(0 if report.ok else 1)
+
+
+@app.command()
+def show(
+    path: LogPath,
+    last: Annotated[int, typer.Option(min=1, help="How many records, from the end.")] = 20,
+    call: Annotated[str | None, typer.Option(help="Only the records of this call id.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the last records. This verifies nothing: see `toolcage audit verify`."""
+    try:
+        records = deque((item for item in read_records(path) if call in (None, item.get("call_id"))), maxlen=last)
+    except AuditError as error:
+        raise _failed(error) from None
+    if as_json:
+        for record in records:
+            typer.echo(json.dumps(record))
+        return
+    _print_records(list(records), in_full=call is not None)
+
+
+def _failed(error: AuditError) -> typer.Exit:
+    typer.echo(visible(str(error)), err=True)
+    return typer.Exit(1)
+
+
+def _print_report(report: VerifyReport) -> None:
+    for finding in report.errors:
+        typer.echo(f"BAD   {_line_of(finding)}")
+    for finding in report.warnings:
+        typer.echo(f"note  {_line_of(finding)}")
+    verdict = "ok" if report.ok else "NOT OK"
+    chains = len(report.heads)
+    typer.echo(f"{verdict}: {report.records} record(s), {report.files} file(s), {chains} runtime(s). {report.limits()}")
+
+
+def _line_of(finding: Finding) -> str:
+    place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
+    seq = "" if finding.seq is None else f" (seq {finding.seq})"
+    return visible(f"{place}{seq}: {finding.problem}: {finding.message}")
+
+
+def _print_records(records: list[Mapping[str, str | int]], *, in_full: bool) -> None:
+    console = Console(markup=False, highlight=False, emoji=False)
+    if in_full:
+        for record in records:
+            console.print(_fields_table(record))
+        return
+    table = Table("seq", "time", "type", "role", "tool", "outcome", "call")
+    for record in records:
+        outcome = " ".join(visible(str(record[name])) for name in ("status", "code") if name in record)
+        cells = [visible(str(record.get(name, ""))) for name in ("seq", "time", "type", "role", "tool")]
+        call = visible(str(record.get("call_id", "")))
+        table.add_row(*map(Text, [*cells, outcome, call]))
+    console.print(table)
+
+
+def _fields_table(record: Mapping[str, str | int]) -> Table:
+    table = Table(show_header=False)
+    for name, value in record.items():
+        table.add_row(Text(name), Text(visible(str(value)), overflow="fold"))
+    return table
