@@ -1,0 +1,78 @@
+"""Words that a model reads as the frame of the conversation, shown as the text that they are.
+
+Danger: output that pretends to end itself and to open a turn of the system, the user or a tool: ChatML and header
+tokens, `[INST]`, tool-call and tool-result tags, the markers that `ToolResult.to_text` puts around untrusted text.
+Protects: the model.
+
+The brackets become ‹ ›, the words stay. Found in any case, with spaces, with fullwidth and look-alike characters. A
+model can still be fooled by prose; this stops only what a tokenizer or a template would take for the frame.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_TOOL_WORD = (
+    r"(?:(?:antml:)?(?:tool|function)[_\s-]?(?:calls?|results?|outputs?|use|response|responses|inputs?)"
+    r"|(?:antml:)?(?:invoke|function_calls|parameter|thinking)"
+    r"|(?:end[\s_-]{1,4}(?:of[\s_-]{1,4})?)?untrusted(?:[_-]\w{1,40}+)?"
+    r"|(?:start|end)_of_turn|system(?:[_-](?:prompt|reminder|message))?|assistant|human|developer)"
+)
+_FRAME = re.compile(  # begins with one class, which the engine scans for fast
+    r"[<\[](?:"
+    r"(?<=<)[ \t]{0,8}\|[ \t]{0,8}[^\s<>|][^<>|\n]{0,60}\|[ \t]{0,8}>"
+    rf"|(?<=<)<?[ \t]{{0,8}}/?[ \t]{{0,8}}{_TOOL_WORD}\b(?:[^<>\n]{{0,120}}>>?|(?=[^<>\n]{{0,120}}\Z))"
+    r"|(?<=<)<[ \t]{0,8}/?[ \t]{0,8}SYS[ \t]{0,8}>>"
+    r"|(?:end[\s_-]{1,4}(?:of[\s_-]{1,4})?)?untrusted(?:[_-]\w{1,40}+)?"
+    r"|(?:start|end)_of_turn|system(?:[_-](?:prompt|reminder|message))?|assistant|human|developer)"
+    re.IGNORECASE,
+)
+_LEGACY_TURN = re.compile(r"(?:(?<=\n\n)|(?<=\A))(Human|Assistant)(?=:)")
+_OPENERS = "<\uff1c\ufe64\u02c2\u1438\u276e\u2329\u3008\u300a\u226a"
+_CLOSERS = ">\uff1e\ufe65\u02c3\u1433\u276f\u232a\u3009\u300b\u226b"
+_BARS = "|\uff5c\u2223\u01c0\u2758\ufe31\u2502"
+_LIKE = str.maketrans(
+    dict.fromkeys(_OPENERS, "<") | dict.fromkeys(_CLOSERS, ">") | dict.fromkeys(_BARS, "|")
+    | {"\uff3b": "[", "\uff3d": "]", "\u2215": "/", "\uff0f": "/", "\u2044": "/"}
+    | dict(zip("аеорсухіѕјԁһԛԝмтнкАВЕКМНОРСТУХІЅЈαοιυνρτΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+               "aeopcyxisjdhqwmthkABEKMHOPCTYXISJaoiuvptABEZHIKMNOPTYX", strict=True))
+)  # fmt: skip
+_CANDIDATE = re.compile(
+    rf"[{_OPENERS}\[\uff3b](?:(?<=[{_OPENERS}])[{_OPENERS}]?[^{_OPENERS}{_CLOSERS}\n]{{1,130}}[{_CLOSERS}]{{1,2}}"
+    r"|(?<=[\[\uff3b])[^\[\]\uff3b\uff3d\n]{1,30}[\]\uff3d])"
+)
+_MARKERS = re.compile(r"[<>\[\]]")
+
+
+def show_delimiters(text: str) -> tuple[str, int]:
+    """The text with every frame word in ‹ ›, and how many there were. Linear."""
+    count = 0
+
+    def show(match: re.Match[str]) -> str:
+        nonlocal count
+        count += 1
+        return _shown(match[0])
+
+    def show_lookalike(match: re.Match[str]) -> str:
+        nonlocal count
+        if match[0].isascii():
+            return match[0]
+        folded = unicodedata.normalize("NFKC", match[0].translate(_LIKE)).translate(_LIKE)
+        if _FRAME.fullmatch(folded) is None:
+            return match[0]
+        count += 1
+        return _shown(folded)
+
+    if "<" in text or "[" in text:
+        text = _FRAME.sub(show, text)
+    if not text.isascii():
+        text = _CANDIDATE.sub(show_lookalike, text)
+    if "Human:" in text or "Assistant:" in text:
+        text, turns = _LEGACY_TURN.subn(r"‹\1›", text)
+        count += turns
+    return text, count
+
+
+def _shown(frame: str) -> str:
+    return f"‹{_MARKERS.sub('', frame)}›"

@@ -1,0 +1,34 @@
+"""Markdown images and links that would carry data out, taken apart.
+
+Danger: a renderer fetches an image by itself, and a person clicks a link whose text hides its address; both can carry
+what the conversation holds (EchoLeak, CVE-2025-32711, used the reference style). Protects: chat windows, notebooks and
+mail that render Markdown.
+
+An inline link or image is `](` at once followed by its address, a definition is `]:`. One space between the two ends
+its meaning and keeps text and address readable, without having to find the matching `[`, whose rules parsers disagree
+on. Addresses that are surely relative stay (`[x](page.md)`, and the code `f[i](a)`). An autolink loses its `<`.
+A bare address stays: it is data that the next call may need, and it shows what it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+# An address leaves the page if it has a scheme or a host. Entities and backslashes are decoded in it, so they count; a
+# `<` may hide anything. At the end of the text the rest is unknown.
+_LEAVES = r"(?=\s*+(?:[<&\\]|[/\\][/\\&\t]|[A-Za-z][A-Za-z0-9+.-]{0,31}[:&\\]|\Z))"
+_INLINE = re.compile(r"\]\(" + _LEAVES)
+_DEFINITION = re.compile(r"\]:" + _LEAVES)
+_AUTOLINK = re.compile(r"<(?=(?:https?|ftps?|data|javascript|vbscript|file|mailto):)", re.IGNORECASE)
+
+
+def part_links(text: str) -> tuple[str, int]:
+    """The text with every link and image that leaves taken apart, and how many there were. Linear."""
+    inline = definitions = autolinks = 0
+    if "](" in text:
+        text, inline = _INLINE.subn("] (", text)
+    if "]:" in text:
+        text, definitions = _DEFINITION.subn("] :", text)
+    if "<" in text:
+        text, autolinks = _AUTOLINK.subn("&lt;", text)
+    return text, inline + definitions + autolinks

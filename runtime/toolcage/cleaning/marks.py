@@ -1,0 +1,113 @@
+"""How a hidden character is shown, and the text as a reader sees it without what is hidden.
+
+Danger: a key, a word or a delimiter with invisible characters, controls or terminal sequences put between its letters
+is missed by every pattern. Protects: the searches of the other modules, which look at `views` and map what they find
+back to the text.
+
+A mark is plain ASCII in square brackets, so no sink renders, executes or normalises it. `views` gives the same answer
+for a text before and after it was marked: that is what makes cleaning idempotent.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+CONTROL_CLASS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""C0 without tab and newline, DEL, C1. A carriage return counts: it overwrites a line in a terminal."""
+
+INVISIBLE_CLASS = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    + "".join(f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(1, 17))
+)
+"""Bidi controls, zero-width characters, fillers, selectors, tags, line separators, noncharacters, lone surrogates.
+Private use is not here: it renders as a visible glyph or box."""
+
+CONTROLS = re.compile(f"[{CONTROL_CLASS}]")
+INVISIBLES = re.compile(f"[{INVISIBLE_CLASS}]+")
+_CONTROL_BYTES = bytes(code for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A))
+_HIDDEN_CHARACTERS = re.compile(f"[{CONTROL_CLASS}{INVISIBLE_CLASS}\u2400-\u2421]")
+
+# Both patterns begin with one class, which the engine scans for fast, and look back at what it was.
+_FIRST = rf"[\[\u2400-\u2421{CONTROL_CLASS}{INVISIBLE_CLASS}]"
+_SHOWN = r"(?<=\[)U\+[0-9A-F]{4,6}(?: \+[0-9]{1,9} invisible)?\]|(?<!\[)"
+_HIDDEN = re.compile(rf"{_FIRST}(?:{_SHOWN})")
+_CSI_REST = "[0-?]*+[ -/]*+[@-~]"
+_SEQUENCES = re.compile(
+    rf"{_FIRST}(?:(?<=[\x1b\u241b])\[{_CSI_REST}|(?<=\x9b){_CSI_REST}|(?<=\[)U\+009B\]{_CSI_REST}"
+    # OSC, DCS, SOS, PM, APC, then the two-character escapes
+    rf"|(?<=[\x1b\u241b])[\]PX^_][^\x07\x1b\u2407\u241b\n]{{0,128}}(?:[\x07\u2407]|[\x1b\u241b]\\)"
+    rf"|(?<=[\x1b\u241b])[ -/]*+[0-Z^-~]|{_SHOWN})"
+)
+
+
+def mark(character: str) -> str:
+    """`[U+200B]` for one character."""
+    return f"[U+{ord(character):04X}]"
+
+
+@dataclass(slots=True)
+class View:
+    """A text with every match of `left_out` left out."""
+
+    text: str
+    full: str
+    left_out: re.Pattern[str] | None
+    _starts: list[int] = field(default_factory=list)
+    _origins: list[int] = field(default_factory=list)
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """The span of the full text that `start:end` of the view stands for, hidden characters inside it included."""
+        if self.left_out is None:
+            return start, end
+        if not self._starts:
+            self._map(self.left_out)
+        return self._at(start), self._at(end - 1) + 1
+
+    def _at(self, position: int) -> int:
+        piece = bisect_right(self._starts, position) - 1
+        return self._origins[piece] + position - self._starts[piece]
+
+    def _map(self, left_out: re.Pattern[str]) -> None:
+        # Built only when something was found: most texts with hidden characters hide nothing.
+        length = position = 0
+        for match in left_out.finditer(self.full):
+            if match.start() > position:
+                self._starts.append(length)
+                self._origins.append(position)
+                length += match.start() - position
+            position = match.end()
+        self._starts.append(length)
+        self._origins.append(position)
+
+
+def has_controls(text: str) -> bool:
+    """Whether a control character stands in the text."""
+    if text.isascii() and len(text) > 64:
+        raw = text.encode()
+        return len(raw.translate(None, _CONTROL_BYTES)) != len(raw)
+    return CONTROLS.search(text) is not None
+
+
+def hides(text: str) -> bool:
+    """Whether the text holds a hidden character or the mark of one."""
+    if "[U+" in text:
+        return True
+    return has_controls(text) if text.isascii() else _HIDDEN_CHARACTERS.search(text) is not None
+
+
+def views(text: str) -> Iterator[View]:
+    """The text as searches must see it: without hidden characters, and also without whole terminal sequences.
+
+    Both are needed: a sequence can split a key, and its payload (a window title, a link target) can be one.
+    """
+    if not hides(text):
+        yield View(text, text, None)
+        return
+    yield View(_HIDDEN.sub("", text), text, _HIDDEN)
+    if "\x1b" in text or "\u241b" in text or "\x9b" in text or "[U+009B]" in text:
+        yield View(_SEQUENCES.sub("", text), text, _SEQUENCES)
