@@ -186,4 +186,4 @@ def _is_json(value: Any) -> bool:
 def _class_summary(tool: Tool) -> str:
     """The docstring of the tool's own class; that of a base class describes something else."""
     own = type(tool).__dict__.get("__doc__")
-    return read_docstring(inspect.cleandoc(own))[0] if isinstance(own, str) and type(tool)._function is None else ""
+    return read_docstring(inspect.cleandoc(own))[0] if isinstance(own, str) and tool._function is None else ""

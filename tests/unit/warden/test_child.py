@@ -2,104 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
+import importlib.util
 import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3] / "runtime" / "toolcage"
-TOOL_MODULES = {
-    f"toolcage.tools.{name}": (ROOT / "tools" / f"{name}.py").read_text(encoding="utf-8")
-    for name in ("base", "annotations", "docstring", "describe")
-}
-# Loads the program as the cage does: bare packages, modules executed from text, then one payload from stdin.
-DRIVER = """
-import json, os, sys, types
-sources = json.loads(sys.stdin.buffer.readline())
-def package(name):
-    if name and name not in sys.modules:
-        parent, _, leaf = name.rpartition(".")
-        above = package(parent)
-        made = sys.modules[name] = types.ModuleType(name)
-        made.__path__ = []
-        if above: setattr(above, leaf, made)
-    return sys.modules.get(name)
-for name, source in sources:
-    parent, _, leaf = name.rpartition(".")
-    above = package(parent)
-    made = sys.modules[name] = types.ModuleType(name)
-    made.__package__, made.__file__ = parent, "<toolcage>/" + name
-    setattr(above, leaf, made)
-    exec(compile(source, made.__file__, "exec"), made.__dict__)
-payload = json.loads(sys.stdin.buffer.readline())
-os._exit(made.run(payload, int(sys.argv[1])))
-"""
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    answer: Any
-    stdout: str
-    stderr: str
-
-    @property
-    def data(self) -> Any:
-        assert self.answer["success"], (self.answer, self.stderr)
-        return self.answer["data"]
-
-
-def start(payload: dict[str, Any], *, preloaded: tuple[str, ...] = tuple(TOOL_MODULES)) -> Ended:
-    warden = [
-        (f"toolcage.warden.{name}", (ROOT / "warden" / f"{name}.py").read_text()) for name in ("document", "child")
-    ]
-    sources = [(name, TOOL_MODULES[name]) for name in preloaded] + warden
-    reading, writing = os.pipe()
-    with (
-        ThreadPoolExecutor(1) as reader,
-        os.fdopen(reading, "rb") as result,
-        subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", DRIVER, str(writing)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=(writing,),
-        ) as process,
-    ):  # fmt: skip
-        os.close(writing)
-        reading_all = reader.submit(result.read)
-        out, err = process.communicate(f"{json.dumps(sources)}\n{json.dumps(payload)}\n".encode(), timeout=60)
-        document = reading_all.result()
-    answer = json.loads(document, parse_constant=pytest.fail) if document else None
-    return Ended(process.returncode, answer, out.decode(), err.decode())
-
-
-def call(
-    source: str,
-    arguments: dict[str, Any] | None = None,
-    *,
-    attribute: str = "body",
-    how: str = "function",
-    module: str = "their_tools",
-    init: dict[str, Any] | None = None,
-    others: dict[str, str] | None = None,
-    context: dict[str, Any] | None = None,
-    preloaded: tuple[str, ...] = tuple(TOOL_MODULES),
-) -> Ended:
-    modules = {**TOOL_MODULES, module: textwrap.dedent(source), **(others or {})}
-    tool = {"module": module, "attribute": attribute, "how": how, "init": init, "modules": modules}
-    payload = {"action": "call", "tool": tool, "arguments": arguments or {}, "context": context or {}}
-    return start(payload, preloaded=preloaded)
-
-
-def describe(source: str, module: str = "their_tools") -> Ended:
-    modules = {**TOOL_MODULES, module: textwrap.dedent(source)}
-    tool = {"module": module, "attribute": None, "how": None, "init": None, "modules": modules}
-    return start({"action": "describe", "tool": tool, "arguments": {}, "context": {}})
+_spec = importlib.util.spec_from_file_location("one_call", Path(__file__).parents[2] / "fixtures" / "one_call.py")
+assert _spec is not None
+assert _spec.loader is not None
+one_call = importlib.util.module_from_spec(_spec)
+sys.modules["one_call"] = one_call  # dataclasses look their module up
+_spec.loader.exec_module(one_call)
+call, describe = one_call.call, one_call.describe
 
 
 def returned(expression: str, before: str = "") -> Any:
