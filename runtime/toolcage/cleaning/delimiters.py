@@ -24,8 +24,8 @@ _FRAME = re.compile(  # begins with one class, which the engine scans for fast
     r"(?<=<)[ \t]{0,8}\|[ \t]{0,8}[^\s<>|][^<>|\n]{0,60}\|[ \t]{0,8}>"
     rf"|(?<=<)<?[ \t]{{0,8}}/?[ \t]{{0,8}}{_TOOL_WORD}\b(?:[^<>\n]{{0,120}}>>?|(?=[^<>\n]{{0,120}}\Z))"
     r"|(?<=<)<[ \t]{0,8}/?[ \t]{0,8}SYS[ \t]{0,8}>>"
-    r"|(?:end[\s_-]{1,4}(?:of[\s_-]{1,4})?)?untrusted(?:[_-]\w{1,40}+)?"
-    r"|(?:start|end)_of_turn|system(?:[_-](?:prompt|reminder|message))?|assistant|human|developer)"
+    r"|(?<=\[)[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|(?:AVAILABLE_)?TOOLS?(?:_CALLS?|_RESULTS?|_CONTENT)?)"
+    r"[ \t]{0,8}\])",
     re.IGNORECASE,
 )
 _LEGACY_TURN = re.compile(r"(?:(?<=\n\n)|(?<=\A))(Human|Assistant)(?=:)")
