@@ -85,7 +85,12 @@ def parse_document(raw: bytes, name: str, error: type[ToolcageError]) -> Documen
     try:
         return _parse(raw, name)
     except _Problem as problem:
-        raise error(f"{name}:{problem.line}: {problem.text}") from None
+        raise error(f"{name}:{problem.line}: {visible(problem.text)}") from None
+
+
+def visible(text: str) -> str:
+    """`text` fit for a terminal and a log: what a file can put into a message by an escape is shown, not obeyed."""
+    return "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in text)
 
 
 class _Problem(Exception):

@@ -22,8 +22,8 @@ from toolcage.policy.fragments import (
     ArgumentShape,
     FragmentProblem,
     compile_fragment,
-    exclude_each_other,
     nearest,
+    never_matches,
 )
 from toolcage.policy.model import ArgumentRule, Effect, Entry, FragmentRule, SqlRule, sink_arguments
 from toolcage.strict_yaml import Document, KeyPath
@@ -113,8 +113,8 @@ class EntryCompiler:
         return not any(
             not self._is_facet(name, first[name])
             and not self._is_facet(name, second[name])
-            and exclude_each_other(first[name], second[name])
-            for name in first.keys() & second.keys()
+            and never_matches({"allOf": [first[name], second[name]]}, self._shape(name, "ask"))
+            for name in first.keys() & second.keys() & self._properties().keys()
         )
 
     def _shape(self, argument: str, effect: Effect) -> ArgumentShape:

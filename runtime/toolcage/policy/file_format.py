@@ -126,8 +126,8 @@ class OutputFile(_Strict):
 class GrantFile(_Strict):
     """What the role may do with one tool."""
 
-    allow: list[_Entry] = []
-    ask: list[_Entry] = []
+    allow: Annotated[list[_Entry], Field(min_length=1)] = []
+    ask: Annotated[list[_Entry], Field(min_length=1)] = []
     deny: list[_Entry] = []
     resources: dict[str, Annotated[list[_Name], Field(min_length=1)]] = {}
     sandbox: SandboxFile = SandboxFile()

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from toolcage.errors import PolicyError
 from toolcage.policy.file_format import model_at
 from toolcage.policy.fragments import nearest
-from toolcage.strict_yaml import Document, KeyPath
+from toolcage.strict_yaml import Document, KeyPath, visible
 
 
 class Findings:
@@ -37,7 +37,7 @@ class Findings:
     def raise_if_any(self) -> None:
         """Raises PolicyError with every fault, by line."""
         if self._found:
-            lines = dict.fromkeys(f"{self._document.name}:{line}: {text}" for line, text in sorted(self._found))
+            lines = dict.fromkeys(f"{self._document.name}:{line}: {visible(text)}" for line, text in sorted(self._found))
             raise PolicyError("\n".join(lines))
 
 

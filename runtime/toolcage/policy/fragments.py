@@ -102,13 +102,8 @@ def never_matches(fragment: Any, shape: ArgumentShape) -> bool:
     tool_side = {"allOf": [shape.schema]}
     if shape.definitions:
         tool_side["$defs"] = dict(shape.definitions)  # type: ignore[assignment]
-    return exclude_each_other(fragment, tool_side)
-
-
-def exclude_each_other(first: Any, second: Any) -> bool:
-    """True only if it is proven that no value matches both schemas."""
     try:
-        both = _canonical(first).intersect(_canonical(second))
+        both = _canonical(fragment).intersect(_canonical(tool_side))
         return both.satisfiability() is jsonschema_rs.canonical.Satisfiability.NO
     except (ValueError, jsonschema_rs.canonical.CanonicalizationError, jsonschema_rs.ReferencingError):
         # a proof was not found: the fragment stands, and at decision time it is judged like any other

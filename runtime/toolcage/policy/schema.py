@@ -21,8 +21,6 @@ def role_schema(declarations: Mapping[str, ToolDeclaration] | None = None) -> di
     schema = RoleFile.model_json_schema()
     _drop_noise(schema)
     grant = schema["$defs"]["GrantFile"]
-    for words in ("allow", "ask"):
-        grant["properties"][words]["minItems"] = 1
     grant["anyOf"] = [{"required": ["allow"]}, {"required": ["ask"]}]
     if declarations is not None:
         _name_tools(schema, declarations)
@@ -37,8 +35,7 @@ def _drop_noise(node: Any) -> None:
     elif isinstance(node, dict):
         if isinstance(node.get("title"), str):
             del node["title"]
-        if not isinstance(node.get("default"), dict) or "type" not in node["default"]:
-            node.pop("default", None)
+        node.pop("default", None)
         for item in node.values():
             _drop_noise(item)
 

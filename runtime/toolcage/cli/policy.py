@@ -1,0 +1,194 @@
+"""`toolcage policy check|test|schema`: the security team's desk.
+
+Exit codes: 0 all well, 1 a file or a case fails, 2 usage. Nothing here runs a tool. The text of policy files is shown
+with its markup and control characters made inert, since a file under check is not yet trusted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from toolcage.errors import PolicyError, ResourceError
+from toolcage.policy.cases import CaseResult, run_cases
+from toolcage.policy.load import load_role, policy_files
+from toolcage.policy.model import Grant, Role
+from toolcage.policy.quantities import size_text
+from toolcage.policy.schema import role_schema
+
+if TYPE_CHECKING:
+    from toolcage.resources import Resources
+
+app = typer.Typer(name="policy", help="Check, test and describe policy files.", no_args_is_help=True)
+
+_Paths = Annotated[list[Path], typer.Argument(exists=True, help="Policy files, or folders of them.", metavar="PATH...")]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+
+
+@app.command()
+def check(paths: _Paths, as_json: _AsJson = False) -> None:
+    """Load each file strictly and show what it grants. Exit 1 when one cannot be loaded."""
+    loaded = _load_each(paths)
+    if as_json:
+        print(json.dumps([_file_report(path, role, fault) for path, role, fault in loaded], indent=2))
+    else:
+        console = Console()
+        for path, role, fault in loaded:
+            _show_file(console, path, role, fault)
+    raise typer.Exit(1 if any(fault for _, _, fault in loaded) else 0)
+
+
+@app.command(name="test")
+def run_tests(
+    paths: _Paths,
+    resources: Annotated[Path | None, typer.Option(exists=True, help="resources.yaml, where cases need it.")] = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Run the cases that stand in each file, without running a tool. Exit 1 when a file or a case fails."""
+    from toolcage.runtime import declared_tools, judge_for
+
+    known = _resources(resources)
+    loaded = _load_each(paths)
+    reports: list[tuple[Path, Role | None, str | None, list[CaseResult]]] = []
+    for path, role, fault in loaded:
+        results = run_cases(role, judge_for(role, declared_tools(), known)) if role else []
+        reports.append((path, role, fault, results))
+    if as_json:
+        print(json.dumps([_test_report(*report) for report in reports], indent=2))
+    else:
+        _show_tests(Console(), reports)
+    failed = any(fault or not all(result.passed for result in results) for _, _, fault, results in reports)
+    raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+def schema(
+    tools: Annotated[bool, typer.Option("--tools", help="Name the tools and their arguments too.")] = False,
+) -> None:
+    """Print the JSON Schema of role files, for editors."""
+    from toolcage.runtime import declared_tools
+
+    print(json.dumps(role_schema(declared_tools() if tools else None), indent=2))
+
+
+def _resources(path: Path | None) -> Resources | None:
+    if path is None:
+        return None
+    from toolcage.resources import load_resources
+
+    try:
+        return load_resources(path)
+    except ResourceError as cause:
+        typer.echo(str(cause), err=True)
+        raise typer.Exit(1) from None
+
+
+def _load_each(paths: Sequence[Path]) -> list[tuple[Path, Role | None, str | None]]:
+    from toolcage.runtime import declared_tools
+
+    declarations = declared_tools()
+    try:
+        files = policy_files(paths)
+    except PolicyError as cause:
+        typer.echo(str(cause), err=True)
+        raise typer.Exit(1) from None
+    loaded: list[tuple[Path, Role | None, str | None]] = []
+    first_with: dict[str, Path] = {}
+    for path in files:
+        try:
+            role = load_role(path, declarations)
+        except PolicyError as cause:
+            loaded.append((path, None, str(cause)))
+            continue
+        other = first_with.setdefault(role.name, path)
+        twice = f"{path}:1: the role `{role.name}` is also in {other}; rename one of the two"
+        loaded.append((path, role, None) if other == path else (path, None, twice))
+    return loaded
+
+
+def _file_report(path: Path, role: Role | None, fault: str | None) -> dict[str, Any]:
+    problems = fault.splitlines() if fault else []
+    report: dict[str, Any] = {"file": str(path), "ok": role is not None, "problems": problems}
+    if role is not None:
+        grants = {name: _grant_report(grant) for name, grant in role.grants.items()}
+        report |= {"role": role.name, "digest": role.digest, "grants": grants, "cases": len(role.cases)}
+    return report
+
+
+def _grant_report(grant: Grant) -> dict[str, Any]:
+    return {
+        "allow": len(grant.allow),
+        "ask": len(grant.ask),
+        "deny": len(grant.deny),
+        "resources": {argument: sorted(names) for argument, names in grant.resources.items()},
+        "isolation": grant.sandbox.isolation,
+        "memory_bytes": grant.sandbox.memory_bytes,
+        "wall_s": grant.sandbox.wall_s,
+    }
+
+
+def _test_report(path: Path, role: Role | None, fault: str | None, results: list[CaseResult]) -> dict[str, Any]:
+    cases = [
+        {
+            "line": result.case.line,
+            "call": result.case.call,
+            "expect": result.case.expect,
+            "expect_code": result.case.code,
+            "status": result.status,
+            "code": result.code,
+            "passed": result.passed,
+        }
+        for result in results
+    ]
+    ok = fault is None and all(result.passed for result in results)
+    problems = fault.splitlines() if fault else []
+    return {"file": str(path), "ok": ok, "role": role.name if role else None, "problems": problems, "cases": cases}
+
+
+def _plain(text: str) -> str:
+    """Text from a file, fit for a terminal: no markup, no control characters."""
+    return escape("".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text))
+
+
+def _show_file(console: Console, path: Path, role: Role | None, fault: str | None) -> None:
+    if role is None:
+        console.print(f"[red]✗[/red] {_plain(str(path))}", highlight=False)
+        console.print(_plain(fault or ""), highlight=False, soft_wrap=True)
+        return
+    head = f"[green]✓[/green] {_plain(str(path))}: role [bold]{role.name}[/bold], {len(role.cases)} cases"
+    console.print(head, highlight=False)
+    if not role.grants:
+        console.print("  grants nothing")
+        return
+    table = Table("tool", "allow", "ask", "deny", "resources", "cage")
+    for name, grant in role.grants.items():
+        reach = "; ".join(f"{argument}: {', '.join(sorted(names))}" for argument, names in grant.resources.items())
+        cage = f"{grant.sandbox.isolation}, {size_text(grant.sandbox.memory_bytes)}, {grant.sandbox.wall_s:g}s"
+        denies = len(grant.deny) + len(role.deny.get(name, ()))
+        table.add_row(name, str(len(grant.allow)), str(len(grant.ask)), str(denies), reach or "–", cage)
+    console.print(table)
+
+
+def _show_tests(
+    console: Console, reports: list[tuple[Path, Role | None, str | None, list[CaseResult]]]
+) -> None:
+    for path, role, fault, results in reports:
+        if role is None:
+            _show_file(console, path, role, fault)
+            continue
+        failed = [result for result in results if not result.passed]
+        mark = "[red]✗[/red]" if failed else "[green]✓[/green]"
+        count = f"{len(results) - len(failed)} of {len(results)} cases hold" if results else "no cases"
+        console.print(f"{mark} {_plain(str(path))}: {count}", highlight=False)
+        for result in failed:
+            wanted = f"{result.case.expect} {result.case.code or ''}".strip()
+            got = f"{result.status} {result.code}".strip()
+            text = f"  line {result.case.line}: {result.case.call}: expected {wanted}, got {got}"
+            console.print(_plain(text), highlight=False, soft_wrap=True)
