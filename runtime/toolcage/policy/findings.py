@@ -37,7 +37,8 @@ class Findings:
     def raise_if_any(self) -> None:
         """Raises PolicyError with every fault, by line."""
         if self._found:
-            lines = dict.fromkeys(f"{self._document.name}:{line}: {visible(text)}" for line, text in sorted(self._found))
+            name = self._document.name
+            lines = dict.fromkeys(f"{name}:{line}: {visible(text)}" for line, text in sorted(self._found))
             raise PolicyError("\n".join(lines))
 
 
