@@ -1,0 +1,37 @@
+# The commands of this checkout. `make demo` and `make test` are the two that a newcomer needs; each does its own set-up.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit lint bench images clean
+
+help: ## show these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## virtual environment, package, container engine and sandbox images, whatever of them is missing
+	@scripts/setup.sh
+
+demo: setup ## a scripted agent at work in real cages, and the attacks that are stopped
+	@.venv/bin/toolcage demo
+
+test: setup ## all tests: unit, conformance, integration, security, short fuzzing, the repository itself
+	@.venv/bin/pytest
+
+test-unit: ## the tests that need no engine
+	@scripts/setup.sh --without-engine
+	@.venv/bin/pytest tests/unit tests/repo
+
+lint: ## ruff, mypy (strict) and the layers
+	@scripts/setup.sh --without-engine
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-cache
+
+bench: setup ## what a call costs, against a plain `docker run`
+	@.venv/bin/python -m benchmarks
+
+images: setup ## build the sandbox images that are missing or outdated
+	@.venv/bin/toolcage images build
+
+clean: ## stop the engine that setup started, remove the virtual environment and all caches (images stay)
+	@scripts/stop_engine.sh
+	@rm -rf .venv .state .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist demo-report
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
