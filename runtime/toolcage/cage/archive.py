@@ -67,7 +67,7 @@ def keeps(recipe: Recipe, name: str) -> bool:
         return name in recipe.settings
     if folder.endswith(".dist-info"):
         return base not in _INSTALLER_NOTES  # they say which pip ran, which would make it part of the image's id
-    return not name.startswith(("dev/", "proc/", "sys/", "run/", "tmp/", "root/", "home/", "boot/"))
+    return not name.startswith((".dockerenv", "dev/", "proc/", "sys/", "run/", "tmp/", "root/", "home/", "boot/"))
 
 
 def _is_removed(name: str, patterns: frozenset[str]) -> bool:

@@ -128,6 +128,7 @@ def fetch_tree_by_engine(recipe: Recipe, wheels: Path, work: Path, on_step: Call
         _run([docker, "export", "--output", str(tree), container], work, "export the root file system")
     finally:
         _run([docker, "rm", container], work, "remove the container")
+        _run([docker, "rmi", tag], work, "remove the raw image")
     return tree
 
 

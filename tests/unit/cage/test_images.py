@@ -90,6 +90,7 @@ RAW = [
     member("etc/mime.types", b"text"),
     member("etc/hostname", b"the-build-machine"),
     member("etc/shadow", b"root:hash"),
+    member(".dockerenv"),
     member("var/lib/dpkg/status", b"text"),
     member("dev/mem", type=tarfile.CHRTYPE, devmajor=1, devminor=1),
     member("usr/lib/pipe", type=tarfile.FIFOTYPE),
@@ -131,6 +132,7 @@ def packed(recipe: Recipe, tmp_path: Path) -> dict[str, tarfile.TarInfo]:
         ),
         ("workspace", "var/lib/dpkg/status"),
         ("data", "packages"),
+        ("tmp", ".dockerenv"),
     ],
 )
 def test_the_layer_keeps_what_the_recipe_allows_and_nothing_beside_it(
