@@ -1,0 +1,38 @@
+"""Facts of an identifier: the name of a thing, such as a column, a file's stem or a record's key.
+
+Decides nothing; it says whether the name is plain ASCII and whether two spellings could be confused, so that rules
+compare what will be used, exactly.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from toolcage.types import Facts
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentifierFacts(Facts):
+    """`name` as given. `plain`: ASCII letters, digits, `_`, `.` and `-`, not beginning with a digit or sign. `stable`:
+    Unicode compatibility normalisation leaves it as it is."""
+
+    kind: Literal["identifier"] = "identifier"
+    name: str = ""
+    plain: bool = False
+    stable: bool = True
+    has_nul: bool = False
+
+
+def read(text: str) -> IdentifierFacts:
+    """The facts of `text`. Never refuses."""
+    return IdentifierFacts(
+        name=text,
+        plain=_PLAIN.fullmatch(text) is not None,
+        stable=text.isascii() or unicodedata.normalize("NFKC", text) == text,
+        has_nul="\x00" in text,
+    )

@@ -1,0 +1,534 @@
+"""Reads one SQL text into facts: what it would read, call and change, in the engine's own sense of names.
+
+Decides nothing about permission. It refuses only what it cannot read with certainty: a text that the parser rejects,
+that is too large or too deep, or that the parser and the engine's lexical rules (`sql_text`) would cut differently.
+
+Trusts sqlglot to build the tree but not to classify it: every node class met is listed in `node_types`, so that the
+screen can allow by name, and function names are kept as written (the parser's translation table is emptied). Names are
+resolved per scope: a CTE hides a table only where the engine says so. Where a bare column could belong to several
+tables it is listed once for each of them; `(None, column)` means that no table could be named at all.
+
+Deliberately knows no schema. A view, a synonym or a generated column is what the engine's own guard is for.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import enum
+import functools
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from toolcage.errors import Refused
+from toolcage.facts import sql_text
+from toolcage.facts.sql_text import Dialect, unreadable
+from toolcage.types import Facts
+
+if TYPE_CHECKING:
+    from sqlglot import Token, exp
+    from sqlglot.dialects.dialect import Dialect as Grammar
+    from sqlglot.parser import Parser
+
+MAX_NODES: Final = 4000
+MAX_DEPTH: Final = 120
+MAX_TOKENS: Final = 6000
+
+QUERY_ROOTS: Final = frozenset({"select", "union", "intersect", "except", "values"})
+_QUERY_WORDS: Final = frozenset({"select", "with", "values", "table", ""})
+_WRITING: Final = frozenset(
+    {"Insert", "Update", "Delete", "Merge", "Into", "Lock", "Copy", "LoadData", "TruncateTable"}
+)
+# Syntax of their own rather than a call that the parser leaves anonymous: the name that the engine will look up.
+_SYNTAX_FUNCTIONS: Final = {
+    "CurrentDate": "current_date", "CurrentTime": "current_time", "CurrentTimestamp": "current_timestamp",
+    "Localtime": "localtime", "Localtimestamp": "localtimestamp", "CurrentUser": "current_user",
+    "CurrentRole": "current_role", "CurrentCatalog": "current_catalog", "CurrentSchema": "current_schema",
+    "SessionUser": "session_user", "Substring": "substring", "Trim": "trim", "StrPosition": "position",
+    "Overlay": "overlay", "Extract": "extract", "Unnest": "unnest", "Overlaps": "overlaps", "Glob": "glob",
+    "Like": "like", "JSONExtract": "->", "JSONExtractScalar": "->>",
+}  # fmt: skip
+# The operators among these; each dialect's screen judges the operator by its node, PostgreSQL has no such functions.
+_SQLITE_ONLY: Final = frozenset({"glob", "like", "->", "->>"})
+# In PostgreSQL `c.to_json` may be the call to_json(c), which reads the whole row.
+_ROW_READERS: Final = frozenset(
+    {"to_json", "to_jsonb", "row_to_json", "json_agg", "jsonb_agg", "array_agg", "record_out", "text", "varchar",
+     "quote_literal", "quote_nullable", "concat", "hstore", "query_to_xml", "xmlagg"}
+)  # fmt: skip
+
+_ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlFacts(Facts):
+    """What one SQL text would do.
+
+    `statements` counts statements. `word` is the first word of the text, `root` the class of the first statement's
+    tree, lower case (`select`, `insert`, `attach`, `pragma`, `command` …). `tables` are real tables, lower case, with
+    their schema where one was written and it is not `main`; a name quoted with upper case in PostgreSQL keeps it, since
+    it is another table there. `columns` are (table, column) pairs of real tables, always lower case. `star_tables` are
+    tables of which every column is read. `functions` are names as the engine looks them up, `table_functions` those
+    that stand where a table does. `writes` is true when any part changes or locks rows or tables.
+    """
+
+    kind: Literal["sql"] = "sql"
+    dialect: Dialect = "sqlite"
+    statements: int = 0
+    word: str = ""
+    root: str = ""
+    tables: frozenset[str] = frozenset()
+    columns: frozenset[tuple[str | None, str]] = frozenset()
+    star_tables: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+    table_functions: frozenset[str] = frozenset()
+    node_types: frozenset[str] = frozenset()
+    writes: bool = False
+
+
+def read(text: str, dialect: Dialect = "sqlite") -> SqlFacts:
+    """The facts of `text`. Raises Refused (blocked) with code `sql.unreadable`, `sql.too_long`, `sql.too_deep`,
+    `sql.too_large`, `sql.nul` or `sql.multiple_statements` when it cannot be read with certainty."""
+    spans = sql_text.scan(text, dialect)
+    word = _first_word(text)
+    try:
+        tokens, trees = _parse(text, dialect)
+    except Refused:
+        # A statement that is no query is named for what it is, even where the parser does not know all of its syntax.
+        if word in _QUERY_WORDS:
+            raise
+        return SqlFacts(dialect=dialect, statements=1, word=word, root="command", node_types=frozenset({"Command"}))
+    reader = _Reader(dialect)
+    reader.read_all(trees)
+    facts = reader.facts(replace(SqlFacts(dialect=dialect), statements=len(trees), word=word, root=_root(trees)))
+    if facts.root in QUERY_ROOTS and facts.statements == 1:
+        _demand_agreement(text, spans, tokens)
+    return facts
+
+
+# --- parsing -------------------------------------------------------------------------------------------------------
+
+_reading: contextvars.ContextVar[bool] = contextvars.ContextVar("toolcage_reading_sql", default=False)
+
+
+def _first_word(text: str) -> str:
+    rest = text.lstrip(" \t\r\n(;")
+    while rest.startswith(("--", "/*")):
+        _, _, rest = rest.partition("\n" if rest.startswith("--") else "*/")
+        rest = rest.lstrip(" \t\r\n(;")
+    end = 0
+    while end < len(rest) and end < 32 and (rest[end].isalnum() or rest[end] == "_"):
+        end += 1
+    return rest[:end].lower()
+
+
+@functools.cache
+def _grammar(dialect: Dialect) -> tuple[Grammar, type[Parser]]:
+    """The dialect and a parser that leaves every ordinary call as it is written. Imports sqlglot, once."""
+    import sqlglot
+    from sqlglot.parsers.postgres import PostgresParser
+    from sqlglot.parsers.sqlite import SQLiteParser
+
+    # Its warnings quote the statement; drop those of our own reads and leave the host's use of sqlglot alone.
+    logging.getLogger("sqlglot").addFilter(lambda record: not _reading.get())
+    base, kept = {
+        "sqlite": (SQLiteParser, {"CAST"}),
+        "postgres": (PostgresParser, {"CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY"}),
+    }[dialect]
+    parsers = {name: parse for name, parse in base.FUNCTION_PARSERS.items() if name in kept}
+    made = type("ReadingParser", (base,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": parsers})
+    return sqlglot.Dialect.get_or_raise(dialect), made
+
+
+def _parse(text: str, dialect: Dialect) -> tuple[list[Token], list[exp.Expr]]:
+    grammar, parser = _grammar(dialect)
+    from sqlglot import exp
+    from sqlglot.errors import ErrorLevel, SqlglotError
+
+    token = _reading.set(True)
+    try:
+        tokens = grammar.tokenize(text)
+        if len(tokens) > MAX_TOKENS:
+            unreadable("it has too many words", code="sql.too_large")
+        parsed = parser(dialect=grammar, error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
+    except RecursionError:
+        unreadable("it is nested too deeply", code="sql.too_deep")
+    except (SqlglotError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+        # The parser's own slips on odd input arrive as these; each is a statement that it cannot read.
+        unreadable(_parser_reason(error))
+    finally:
+        _reading.reset(token)
+    return tokens, [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
+
+
+def _parser_reason(error: Exception) -> str:
+    details = getattr(error, "errors", None)
+    if details and (line := details[0].get("line")):
+        return f"the parser stopped at line {line}, column {details[0].get('col')}"
+    return "the parser does not understand it"
+
+
+def _root(trees: list[exp.Expr]) -> str:
+    from sqlglot import exp
+
+    if not trees:
+        return ""
+    tree = trees[0]
+    while isinstance(tree, exp.Subquery) and isinstance(tree.this, exp.Query):
+        tree = tree.this
+    return type(tree).__name__.lower()
+
+
+def _demand_agreement(text: str, spans: sql_text.Spans, tokens: list[Token]) -> None:
+    """The parser must have seen exactly the quoted spans and semicolons that the engine will see."""
+    from sqlglot import TokenType
+
+    theirs: list[tuple[int, int]] = []
+    semicolons = 0
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            semicolons += 1
+        last = text[token.end]
+        if last in "'\"`]" and token.token_type not in (TokenType.R_BRACKET, TokenType.L_BRACKET):
+            start = token.start + (text[token.start] in "xXbBeE" and text[token.start + 1] == "'")
+            theirs.append((start, token.end))
+    if tuple(theirs) != spans.quoted or semicolons != spans.semicolons:
+        unreadable("its quotes or comments can be read in two ways")
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One item of a FROM clause: the name it goes by, and the real table it stands for (None = a derived table)."""
+
+    name: str
+    table: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What names mean at one place: CTEs in view, and the FROM items of this query and of those around it."""
+
+    ctes: frozenset[str] = frozenset()
+    levels: tuple[tuple[_Source, ...], ...] = ()
+
+    def within(self, *sources: _Source) -> _Scope:
+        return replace(self, levels=(sources, *self.levels))
+
+
+_DERIVED: Final = _Source("", None)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Walks the trees once. Its sets only grow, so that nothing met can be forgotten."""
+
+    dialect: Dialect
+    nodes: int = 0
+    depth: int = 0
+    tables: set[str] = field(default_factory=set)
+    columns: set[tuple[str | None, str]] = field(default_factory=set)
+    stars: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    table_functions: set[str] = field(default_factory=set)
+    types: set[str] = field(default_factory=set)
+
+    def read_all(self, trees: list[exp.Expr]) -> None:
+        try:
+            for tree in trees:
+                self.visit(tree, _Scope())
+        except RecursionError:
+            unreadable("it is nested too deeply", code="sql.too_deep")
+
+    def facts(self, begun: SqlFacts) -> SqlFacts:
+        return replace(
+            begun,
+            tables=frozenset(self.tables),
+            columns=frozenset(self.columns),
+            star_tables=frozenset(self.stars),
+            functions=frozenset(self.functions),
+            table_functions=frozenset(self.table_functions),
+            node_types=frozenset(self.types),
+            writes=bool(self.types & _WRITING),
+        )
+
+    # -- the walk
+
+    def visit(self, node: exp.Expr, scope: _Scope) -> None:
+        name = type(node).__name__
+        self._met(name)
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            unreadable("it is nested too deeply", code="sql.too_deep")
+        handler = _HANDLERS.get(name)
+        if handler is None:
+            self.children(node, scope)
+        else:
+            handler(self, node, scope)
+        self.depth -= 1
+
+    def children(self, node: exp.Expr, scope: _Scope, *, skip: tuple[str, ...] = ()) -> None:
+        for key, value in node.args.items():
+            if key not in skip:
+                for child in _expressions(value):
+                    self.visit(child, scope)
+
+    def _met(self, name: str) -> None:
+        self.types.add(name)
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            unreadable("it has too many parts", code="sql.too_large")
+        function = _SYNTAX_FUNCTIONS.get(name)
+        if function is not None and (self.dialect == "sqlite" or function not in _SQLITE_ONLY):
+            self.functions.add(function)
+
+    # -- queries
+
+    def _select(self, node: exp.Expr, scope: _Scope) -> None:
+        scope = self._with(node, scope)
+        sources = tuple(source for item in _from_items(node) for source in self._sources_of(item, scope))
+        inner = scope.within(*sources)
+        for item in _from_items(node):
+            self._from_item(item, inner, scope)
+        for projection in node.args.get("expressions") or ():
+            if type(projection).__name__ == "Star":
+                self._star(sources)
+            self.visit(projection, inner)
+        self.children(node, inner, skip=("with_", "from_", "joins", "laterals", "expressions"))
+
+    def _set_operation(self, node: exp.Expr, scope: _Scope) -> None:
+        scope = self._with(node, scope)
+        for side in ("this", "expression"):
+            self.visit(node.args[side], scope)
+        # ORDER BY here names output columns only
+        self.children(node, scope.within(_DERIVED), skip=("with_", "this", "expression"))
+
+    def _subquery(self, node: exp.Expr, scope: _Scope) -> None:
+        if type(node.this).__name__ == "Table":  # a parenthesised join, met outside of a FROM clause
+            self.visit(node.this, scope)
+        scope = self._with(node, scope)
+        if type(node.this).__name__ != "Table":
+            self.visit(node.this, scope)
+        self.children(node, scope.within(_DERIVED), skip=("with_", "this"))
+
+    def _with(self, node: exp.Expr, scope: _Scope) -> _Scope:
+        """Visits the CTEs of `node` and returns the scope in which their names stand for them."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return scope
+        self._met("With")
+        named = [(self._fold(cte.args["alias"].this), cte) for cte in clause.expressions]
+        after = replace(scope, ctes=scope.ctes | {name for name, _ in named})
+        # SQLite sees all names of one WITH from everywhere in it; PostgreSQL so only after RECURSIVE.
+        everywhere = self.dialect == "sqlite" or bool(clause.args.get("recursive"))
+        before = scope
+        for name, cte in named:
+            self.visit(cte, after if everywhere else before)
+            before = replace(before, ctes=before.ctes | {name})
+        self.children(clause, after, skip=("expressions",))
+        return after
+
+    # -- FROM
+
+    def _sources_of(self, item: exp.Expr, scope: _Scope) -> Iterator[_Source]:
+        """The names that `item`, and what is joined inside it, add to a FROM clause."""
+        kind = type(item).__name__
+        if kind in ("From", "Join"):
+            yield from self._sources_of(item.this, scope)
+            return
+        alias = item.args.get("alias")
+        name = self._fold(alias.this) if alias is not None and alias.this is not None else ""
+        if kind == "Table" and type(item.this).__name__ == "Identifier":
+            table = None if self._is_cte(item, scope) else self._table_name(item)
+            yield _Source(name or self._fold(item.this), table)
+        elif kind == "Subquery" and type(item.this).__name__ == "Table":
+            inner = list(self._sources_of(item.this, scope))
+            yield from (_Source(name, source.table) for source in inner) if name else inner
+        else:
+            yield _Source(name, None)
+        for join in item.args.get("joins") or ():
+            yield from self._sources_of(join, scope)
+
+    def _is_cte(self, table: exp.Expr, scope: _Scope) -> bool:
+        return not table.args.get("db") and self._fold(table.this) in scope.ctes
+
+    def _from_item(self, item: exp.Expr, inner: _Scope, outer: _Scope) -> None:
+        """`inner` sees the FROM clause itself, which only join conditions, LATERAL and function arguments may."""
+        kind = type(item).__name__
+        if kind in ("From", "Join"):
+            self._met(kind)
+            self._from_item(item.this, inner, outer)
+            self._join_columns(item, inner)
+            self.children(item, inner, skip=("this", "using"))
+        elif kind == "Subquery":
+            self._met(kind)
+            if type(item.this).__name__ == "Table":
+                self._from_item(item.this, inner, outer)
+            else:
+                self.visit(item.this, self._with(item, outer))
+            self._nested_joins(item, inner, outer)
+            self.children(item, inner, skip=("this", "joins", "with_"))
+        elif kind == "Table":
+            self._met(kind)
+            self._table(item, inner)
+            self._nested_joins(item, inner, outer)
+        else:
+            self.visit(item, inner)
+
+    def _nested_joins(self, item: exp.Expr, inner: _Scope, outer: _Scope) -> None:
+        for join in item.args.get("joins") or ():
+            self._from_item(join, inner, outer)
+
+    def _join_columns(self, join: exp.Expr, inner: _Scope) -> None:
+        for name in join.args.get("using") or ():
+            self._met(type(name).__name__)
+            self._bare_column(name.name.lower(), inner.levels[:1])
+        if join.args.get("method") == "NATURAL":
+            self._star(inner.levels[0])
+
+    def _table(self, node: exp.Expr, scope: _Scope) -> None:
+        this = node.this
+        alias = node.args.get("alias")
+        if type(this).__name__ == "Identifier":
+            self._met("Identifier")
+            if not self._is_cte(node, scope):
+                self.tables.add(self._table_name(node))
+                if alias is not None and alias.args.get("columns"):
+                    self.stars.add(self._table_name(node).lower())  # its columns go by other names from here on
+        elif this is not None and type(this).__name__ == "Anonymous":
+            self.table_functions.add(self._function_name(this, node.args.get("db")))
+            self.visit(this, scope)
+        elif not node.args.get("rows_from"):
+            unreadable("a table is named in a way that is not understood")
+        self.children(node, scope, skip=("this", "db", "catalog", "joins", "indexed"))
+
+    def _table_anywhere(self, node: exp.Expr, scope: _Scope) -> None:
+        """A table met outside of a FROM clause: the target of a change, or part of a statement of another kind."""
+        self._table(node, scope)
+        self._nested_joins(node, scope.within(*self._sources_of(node, scope)), scope)
+
+    def _table_name(self, node: exp.Expr) -> str:
+        parts = [self._fold(part) for key in ("catalog", "db", "this") if (part := node.args.get(key))]
+        if len(parts) > 1 and parts[0] == "main" and self.dialect == "sqlite":
+            parts = parts[1:]
+        return ".".join(parts)
+
+    # -- columns
+
+    def _column(self, node: exp.Expr, scope: _Scope) -> None:
+        for key in ("this", "table", "db", "catalog"):
+            if part := node.args.get(key):
+                self._met(type(part).__name__)
+        table = node.args.get("table")
+        if type(node.this).__name__ == "Star":
+            self._star(self._named(self._fold(table), scope) if table else scope.levels[0])
+        elif table is None:
+            self._bare_column(node.name.lower(), scope.levels)
+            self._whole_row(self._fold(node.this), scope)
+        else:
+            self._qualified_column(self._fold(table), node.name.lower(), scope)
+
+    def _bare_column(self, column: str, levels: tuple[tuple[_Source, ...], ...]) -> None:
+        """Every real table in view may be the one meant: without the schema nobody can tell."""
+        sources = [source for level in levels for source in level]
+        found = {(source.table.lower(), column) for source in sources if source.table is not None}
+        self.columns |= found or (set() if sources else {(None, column)})
+
+    def _qualified_column(self, qualifier: str, column: str, scope: _Scope) -> None:
+        found = self._named(qualifier, scope)
+        if not found:
+            self.columns.add((None, column))
+        for source in found:
+            if source.table is not None:
+                self.columns.add((source.table.lower(), column))
+                if self.dialect == "postgres" and column in _ROW_READERS:
+                    self.stars.add(source.table.lower())
+
+    def _whole_row(self, name: str, scope: _Scope) -> None:
+        """A bare name that is also the name of a FROM item may mean its whole row."""
+        self._star(self._named(name, scope))
+
+    def _named(self, name: str, scope: _Scope) -> list[_Source]:
+        for level in scope.levels:
+            if found := [source for source in level if source.name == name]:
+                return found
+        return []
+
+    def _star(self, sources: Iterable[_Source]) -> None:
+        self.stars |= {source.table.lower() for source in sources if source.table is not None}
+
+    # -- the rest
+
+    def _membership(self, node: exp.Expr, scope: _Scope) -> None:
+        """`x IN t`, without parentheses, reads the table t in SQLite; the parser calls it a column."""
+        target = node.args.get("field")
+        if target is not None and type(target).__name__ == "Column":
+            table = target.args.get("table")
+            name = self._fold(target.this)
+            if table is not None or name not in scope.ctes:
+                schema = self._fold(table) if table is not None else "main"
+                full = name if schema == "main" else f"{schema}.{name}"
+                self.tables.add(full)
+                self.stars.add(full.lower())
+        self.children(node, scope)
+
+    def _call(self, node: exp.Expr, scope: _Scope) -> None:
+        self.functions.add(self._function_name(node, None))
+        self.children(node, scope)
+
+    def _dot(self, node: exp.Expr, scope: _Scope) -> None:
+        """`schema.function(...)`, or a field of a row value."""
+        call = node.args.get("expression")
+        if call is not None and type(call).__name__ == "Anonymous":
+            self.functions.add(self._function_name(call, node.this))
+            self._met("Anonymous")
+            self.children(call, scope)
+            self.visit(node.this, scope)
+        else:
+            self.children(node, scope)
+
+    def _function_name(self, call: exp.Expr, schema: exp.Expr | None) -> str:
+        """`pg_catalog` is where built-in functions live; any other schema stays part of the name."""
+        name = call.name.lower()
+        if schema is None:
+            return name
+        prefix = schema.name.lower() if type(schema).__name__ == "Identifier" else "?"
+        return name if self.dialect == "postgres" and prefix == "pg_catalog" else f"{prefix}.{name}"
+
+    def _fold(self, identifier: exp.Expr) -> str:
+        """A name as the engine compares it: ASCII case is folded, in PostgreSQL not inside quotes."""
+        if self.dialect == "postgres" and identifier.args.get("quoted"):
+            return identifier.name
+        return identifier.name.translate(_ASCII_LOWER)
+
+
+def _from_items(node: exp.Expr) -> list[exp.Expr]:
+    clause = node.args.get("from_")
+    return [*([clause] if clause else ()), *(node.args.get("joins") or ()), *(node.args.get("laterals") or ())]
+
+
+def _expressions(value: Any) -> list[exp.Expr]:
+    """The tree nodes in one slot of a node. A slot of a shape that is not known here could hide some: refused."""
+    if value is None or isinstance(value, bool | int | str | enum.Enum):
+        return []
+    if isinstance(value, list):
+        return [child for item in value for child in _expressions(item)]
+    if not isinstance(getattr(value, "args", None), dict):
+        unreadable("the parser built a part that is not understood")
+    return [value]
+
+
+_HANDLERS: Final[Mapping[str, Any]] = {
+    "Select": _Reader._select,
+    "Union": _Reader._set_operation,
+    "Intersect": _Reader._set_operation,
+    "Except": _Reader._set_operation,
+    "Subquery": _Reader._subquery,
+    "Table": _Reader._table_anywhere,
+    "Column": _Reader._column,
+    "Anonymous": _Reader._call,
+    "Dot": _Reader._dot,
+    "In": _Reader._membership,
+}

@@ -1,0 +1,129 @@
+"""The SQL functions that only compute, as data: one list for the parser's gate and for the engine's own guard.
+
+Standard library only and importing nothing, so that the same file is sent into a cage with the query tool. A name
+that is not here is refused by both layers, so the lists are allowlists: they grow when a function is shown to read no
+file, no setting, no other session, and to write nothing, whatever its arguments.
+
+Left out on purpose: `load_extension`, `readfile`, `writefile`, `edit`, `fts3_tokenizer`, every `sqlite_*` (code,
+files, internals); `randomblob` and `zeroblob` (their only use in a question is to allocate); `changes`,
+`total_changes`, `last_insert_rowid` (nothing writes here); the full-text helpers (their index tables are not granted
+by name). In PostgreSQL: everything that runs a query given as text, touches files, large objects, sequences,
+settings, locks, statistics, other backends, or sleeps.
+"""
+
+# scalar
+_SQLITE_SCALAR = """
+    -> ->> abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely
+    lower ltrim max min nullif octet_length printf quote random replace round rtrim sign soundex substr
+    substring trim typeof unhex unicode unistr unistr_quote unlikely upper
+"""
+# aggregate and window
+_SQLITE_AGGREGATE_AND_WINDOW = """
+    avg count group_concat median percentile percentile_cont percentile_disc string_agg sum total cume_dist
+    dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number
+"""
+# mathematics
+_SQLITE_MATHEMATICS = """
+    acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod pi pow
+    power radians sin sinh sqrt tan tanh trunc
+"""
+# date and time
+_SQLITE_DATE_AND_TIME = """
+    current_date current_time current_timestamp date datetime julianday strftime time timediff unixepoch
+"""
+# JSON
+_SQLITE_JSON = """
+    json json_array json_array_length json_error_position json_extract json_group_array json_group_object
+    json_insert json_object json_patch json_pretty json_quote json_remove json_replace json_set json_type
+    json_valid jsonb jsonb_array jsonb_extract jsonb_group_array jsonb_group_object jsonb_insert jsonb_object
+    jsonb_patch jsonb_remove jsonb_replace jsonb_set
+"""
+SQLITE_FUNCTIONS = frozenset(
+    word
+    for group in (
+        _SQLITE_SCALAR,
+        _SQLITE_AGGREGATE_AND_WINDOW,
+        _SQLITE_MATHEMATICS,
+        _SQLITE_DATE_AND_TIME,
+        _SQLITE_JSON,
+    )
+    for word in group.split()
+)
+
+SQLITE_TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
+
+# conditional and comparison
+_POSTGRES_CONDITIONAL_AND_COMPARISON = """
+    coalesce greatest least nullif num_nonnulls num_nulls
+"""
+# text
+_POSTGRES_TEXT = """
+    ascii bit_length btrim char_length character_length chr concat concat_ws decode encode format initcap left
+    length lower lpad ltrim md5 normalize octet_length overlay position quote_ident quote_literal quote_nullable
+    regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array
+    regexp_split_to_table regexp_substr repeat replace reverse right rpad rtrim sha224 sha256 sha384 sha512
+    split_part starts_with string_to_array string_to_table strpos substr substring to_ascii to_hex translate
+    trim unistr upper similarity word_similarity levenshtein soundex metaphone unaccent
+"""
+# mathematics
+_POSTGRES_MATHEMATICS = """
+    abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd
+    degrees div erf exp factorial floor gcd lcm ln log log10 min_scale mod pi pow power radians random round
+    scale sign sin sind sinh sqrt tan tand tanh trim_scale trunc width_bucket bit_count get_bit get_byte
+"""
+# date and time
+_POSTGRES_DATE_AND_TIME = """
+    age clock_timestamp current_date current_time current_timestamp date date_add date_bin date_part
+    date_subtract date_trunc extract isfinite justify_days justify_hours justify_interval localtime
+    localtimestamp make_date make_interval make_time make_timestamp make_timestamptz now overlaps
+    statement_timestamp timeofday timezone to_char to_date to_number to_timestamp transaction_timestamp
+"""
+# conversion by a type's name
+_POSTGRES_CONVERSION_BY_A_TYPE_S_NAME = """
+    bool date float4 float8 int2 int4 int8 interval numeric text time timestamp timestamptz varchar
+"""
+# aggregate, ordered-set and window
+_POSTGRES_AGGREGATE_ORDERED_SET_AND_WI = """
+    any_value array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp cume_dist
+    dense_rank every first_value grouping json_agg json_object_agg jsonb_agg jsonb_object_agg lag last_value
+    lead max min mode nth_value ntile percent_rank percentile_cont percentile_disc range_agg range_intersect_agg
+    rank regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy row_number
+    stddev stddev_pop stddev_samp string_agg sum var_pop var_samp variance
+"""
+# arrays, ranges, rows
+_POSTGRES_ARRAYS_RANGES_ROWS = """
+    array array_append array_cat array_dims array_length array_lower array_ndims array_position array_positions
+    array_prepend array_remove array_replace array_to_string array_upper cardinality generate_series
+    generate_subscripts isempty lower_inc lower_inf row range_merge trim_array unnest upper_inc upper_inf
+    daterange int4range int8range numrange tsrange tstzrange
+"""
+# JSON
+_POSTGRES_JSON = """
+    array_to_json json_array_elements json_array_elements_text json_array_length json_build_array
+    json_build_object json_each json_each_text json_extract_path json_extract_path_text json_object
+    json_object_keys json_strip_nulls json_typeof jsonb_array_elements jsonb_array_elements_text
+    jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text jsonb_extract_path
+    jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_keys jsonb_path_exists jsonb_path_match
+    jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_set jsonb_strip_nulls
+    jsonb_typeof row_to_json to_json to_jsonb
+"""
+# full text, without dictionaries chosen by name
+_POSTGRES_FULL_TEXT_WITHOUT_DICTIONARI = """
+    plainto_tsquery phraseto_tsquery setweight strip to_tsquery to_tsvector ts_headline ts_rank ts_rank_cd
+    websearch_to_tsquery
+"""
+POSTGRES_FUNCTIONS = frozenset(
+    word
+    for group in (
+        _POSTGRES_CONDITIONAL_AND_COMPARISON,
+        _POSTGRES_TEXT,
+        _POSTGRES_MATHEMATICS,
+        _POSTGRES_DATE_AND_TIME,
+        _POSTGRES_CONVERSION_BY_A_TYPE_S_NAME,
+        _POSTGRES_AGGREGATE_ORDERED_SET_AND_WI,
+        _POSTGRES_ARRAYS_RANGES_ROWS,
+        _POSTGRES_JSON,
+        _POSTGRES_FULL_TEXT_WITHOUT_DICTIONARI,
+    )
+    for word in group.split()
+)
