@@ -1,0 +1,31 @@
+"""The floor: what no grant can lift, one module per kind, judged on facts alone.
+
+`screen_facts` raises `Refused` (status `blocked`) or returns nothing. A screen never reads the argument again and knows
+no policy: whether these tables are granted is another stage's word.
+"""
+
+from __future__ import annotations
+
+from toolcage.facts.identifier import IdentifierFacts
+from toolcage.facts.python import PythonFacts
+from toolcage.facts.sql import SqlFacts
+from toolcage.facts.text import TextFacts
+from toolcage.screens import python, sql, text
+from toolcage.types import Facts
+
+__all__ = ["screen_facts"]
+
+
+def screen_facts(facts: Facts) -> None:
+    """Returns nothing when the floor holds. Raises Refused (blocked), also for facts that no screen knows."""
+    match facts:
+        case SqlFacts():
+            sql.screen(facts)
+        case PythonFacts():
+            python.screen(facts)
+        case IdentifierFacts():
+            text.refuse_nul(facts.has_nul)
+        case TextFacts():
+            text.screen(facts)
+        case _:
+            text.refuse_unknown(facts)
