@@ -1,0 +1,352 @@
+"""Opens a SQLite file so that nothing can be done with it but read what was granted. Runs in a cage.
+
+This is the engine-side layer. It holds without the parser's gate in front of it: the file is opened read-only, and
+SQLite asks an authorizer (an allowlist) before it compiles any access at all, so ATTACH, PRAGMA, VACUUM INTO, every
+write, extension loading and tables outside the grant never get as far as running. What an authorizer is not asked about
+(EXPLAIN, which shows internals) is refused by the first word of the statement.
+
+The authorizer is not asked about everything: SQLite (3.40) joins by USING or NATURAL without asking for the column, and
+tells of a view by a name that a CTE can take. So the compiled program is looked at too, and may only open the pages of
+granted tables; and where excepted columns could be joined on, the statement is refused by its words.
+
+Deliberately never opens with `immutable`, never runs a script, never puts a value or a name into SQL text.
+Standard library only; sent into the cage beside the tools that use it.
+
+Sources: sqlite.org/security.html, sqlite.org/c3ref/set_authorizer.html, sqlite.org/limits.html.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+import sys
+import time
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolcage.facts.sql_functions import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS
+from toolcage.tools.base import ToolFailure
+
+MAX_SQL_BYTES = 20_000
+MAX_CELL_BYTES = 1_000_000
+HEAP_BYTES = 64 * 1024 * 1024
+PROGRESS_OPS = 1000
+
+LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: MAX_CELL_BYTES,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: MAX_SQL_BYTES,
+    sqlite3.SQLITE_LIMIT_COLUMN: 500,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 30,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 25_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 250,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+
+DATABASE_ERRORS = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError)
+
+_READING_WORDS = ("select", "with", "values")
+_ENGINE_PREFIXES = ("sqlite_", "pragma_")
+# Rows of temporary indexes are inserted and deleted while reading; these occur only where something changes.
+_CHANGING = """
+    OpenWrite Destroy Clear CreateBtree ParseSchema DropTable DropIndex DropTrigger Vacuum IncrVacuum JournalMode
+    SetCookie VUpdate VCreate VDestroy VRename AutoCommit Savepoint Checkpoint
+"""
+_NEVER_OPCODES = frozenset(_CHANGING.split())
+
+
+@dataclass
+class Grant:
+    """What may be read: real tables and views by lower-case name, and `table.column` pairs that may not."""
+
+    tables: frozenset[str]
+    columns_except: frozenset[tuple[str, str]]
+
+    def column(self, table: str, column: str) -> bool:
+        """Whether that column may be read. Exceptions compare in every case form, so that none slips through."""
+        return table in self.tables and (table, column.lower()) not in self.columns_except
+
+
+@dataclass
+class Reading:
+    """One open database. `names` maps each table and view to its name as stored, `pages` the root page of each
+    table and index to its table; `grant` is what of it may be read."""
+
+    connection: sqlite3.Connection
+    names: Mapping[str, str]
+    pages: Mapping[int, str]
+    grant: Grant
+    deadline: float
+    denied: list[str] = field(default_factory=list)
+    undecodable: int = 0
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def open_reading(context: Mapping[str, Any], argument: str = "database") -> Reading:
+    """Opens what the call's `argument` names, guarded against everything but reading. The caller's own fixed queries
+    come first, then `guard` is set and the caller's SQL may run. Raises ToolFailure."""
+    resource = (context.get("resources") or {}).get(argument)
+    if not resource or resource.get("kind") not in ("sqlite", "database") or not resource.get("path"):
+        raise ToolFailure("sql.no_database", "This call has no database attached.", "Name a database that is granted.")
+    wall_s = float((context.get("limits") or {}).get("wall_s") or 5.0)
+    try:
+        connection = _connect(str(resource["path"]))
+        names, pages = _schema(connection)
+    except DATABASE_ERRORS as error:
+        raise ToolFailure("sql.unusable_database", f"The database cannot be opened: {_plain(error)}") from None
+    for limit, value in LIMITS.items():
+        connection.setlimit(limit, value)
+    reading = Reading(
+        connection=connection,
+        names=names,
+        pages=pages,
+        grant=_grant(context.get("sql") or {}, names),
+        deadline=time.monotonic() + max(0.05, wall_s * 0.8),  # before the cage's own end, for a better answer
+    )
+    connection.set_progress_handler(lambda: int(time.monotonic() > reading.deadline), PROGRESS_OPS)
+    connection.text_factory = lambda content: _decoded(reading, content)
+    return reading
+
+
+def run_query(reading: Reading, sql: str, parameters: Any) -> sqlite3.Cursor:
+    """Runs one statement of the caller under the grant. Raises ToolFailure for all that is not a permitted read."""
+    _demand_query(sql)
+    _demand_plain_joins(reading, sql)
+    views = _views_believed(reading, sql)
+    through = {view: _tables_behind(reading, view) for view in views}
+    _guard(reading, views)
+    try:
+        # EXPLAIN is put in front here, after the first word was checked; it compiles and lists, and runs nothing.
+        program = reading.connection.execute("EXPLAIN " + sql, parameters).fetchall()
+        _demand_pages(reading, program, frozenset().union(*through.values()))
+        return reading.connection.execute(sql, parameters)
+    except DATABASE_ERRORS as error:
+        raise failure(reading, sql, error) from None
+
+
+def _guard(reading: Reading, views: frozenset[str]) -> None:
+    """From here on SQLite compiles nothing that the grant does not allow. `views` may read what they are made of."""
+
+    def authorize(action: int, first: str | None, second: str | None, schema: str | None, source: str | None) -> int:
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION and second is not None and _fold(second) in SQLITE_FUNCTIONS:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_READ and first is not None and schema in ("main", None):
+            through_view = _fold(source or "") in views
+            if _may_read(reading, _fold(first), second or "", through_view=through_view):
+                return sqlite3.SQLITE_OK
+        reading.denied.append(_described(action, first, second))
+        return sqlite3.SQLITE_DENY
+
+    reading.connection.set_authorizer(authorize)
+
+
+def _may_read(reading: Reading, table: str, column: str, *, through_view: bool) -> bool:
+    if table in SQLITE_TABLE_FUNCTIONS:
+        return True
+    if table.startswith(_ENGINE_PREFIXES):
+        return False
+    if (table, column.lower()) in reading.grant.columns_except:
+        return False  # also not through a view
+    # A CTE of which no column is read, as in count(*), is asked for like a table; its own parts are asked for too.
+    is_cte = column == "" and table not in reading.names
+    return table in reading.grant.tables or through_view or is_cte
+
+
+def _demand_pages(reading: Reading, program: list[Any], behind_views: frozenset[str]) -> None:
+    """The compiled program may open granted tables and their indexes in this file, and nothing for writing."""
+    for _, opcode, _, page, database, *_ in program:
+        if opcode in ("OpenRead", "ReopenIdx"):
+            if database == 0 and reading.pages.get(page) in reading.grant.tables | behind_views:
+                continue
+            raise _not_granted()
+        if opcode in _NEVER_OPCODES or (opcode == "Transaction" and page):  # there, the operand says: for writing
+            raise ToolFailure("sql.not_allowed", "The statement does more than read.", "Send a plain SELECT.")
+
+
+def _demand_plain_joins(reading: Reading, sql: str) -> None:
+    """USING and NATURAL read columns that the authorizer is never asked about."""
+    words = _words(sql)
+    for table, column in reading.grant.columns_except:
+        named = _mentions(sql, words, table)
+        if named and ("natural" in words or ("using" in words and _mentions(sql, words, column))):
+            raise ToolFailure(
+                "sql.not_granted", "A join could read a column that is not granted.", "Join with ON instead."
+            )
+
+
+def _views_believed(reading: Reading, sql: str) -> frozenset[str]:
+    """The granted views that may read through to tables outside the grant.
+
+    SQLite tells the authorizer of a view by its name only, and a CTE of that name looks the same; a join by USING is
+    not told at all. So views are believed only in a statement without the word WITH that names no table outside the
+    grant.
+    """
+    words = _words(sql)
+    if "with" in sql.lower() or _names_hidden(reading, sql):
+        return frozenset()
+    rows = reading.connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'view'").fetchall()
+    views = frozenset(_fold(name) for (name,) in rows) & reading.grant.tables
+    return frozenset(view for view in views if _mentions(sql, words, view))
+
+
+def _tables_behind(reading: Reading, view: str) -> frozenset[str]:
+    """The tables whose pages a view opens, from compiling it. The name is the schema's own, quoted."""
+    quoted = '"' + reading.names[view].replace('"', '""') + '"'
+    try:
+        program = reading.connection.execute("EXPLAIN SELECT * FROM main." + quoted).fetchall()  # noqa: S608
+    except DATABASE_ERRORS:
+        return frozenset()  # a view that no longer compiles
+    pages = (row[3] for row in program if row[1] in ("OpenRead", "ReopenIdx") and row[4] == 0)
+    return frozenset(reading.pages[page] for page in pages if page in reading.pages)
+
+
+def _demand_query(sql: str) -> None:
+    """Raises ToolFailure unless the first word begins a query: an authorizer lets EXPLAIN and an idle REINDEX pass."""
+    if "\x00" in sql or any("\ud800" <= character <= "\udfff" for character in sql):
+        raise ToolFailure("sql.unreadable", "The SQL holds a NUL character or half a character.")
+    if len(sql.encode()) > MAX_SQL_BYTES:
+        raise ToolFailure("sql.too_long", f"The SQL is longer than {MAX_SQL_BYTES} bytes.")
+    rest = sql.lstrip(" \t\r\n\f")
+    while rest.startswith(("--", "/*")):
+        _, ended, rest = rest.partition("\n" if rest.startswith("--") else "*/")
+        rest = rest.lstrip(" \t\r\n\f") if ended else ""
+    word = re.match(r"[A-Za-z]*", rest)
+    if word is None or word.group().lower() not in _READING_WORDS:
+        raise ToolFailure("sql.not_select", "Only a SELECT can be run.", "Send one SELECT statement.")
+
+
+def failure(reading: Reading, sql: str, error: BaseException) -> ToolFailure:
+    """What a failed statement tells the model: enough to repair it, nothing about what is not granted."""
+    text = _plain(error)
+    if time.monotonic() > reading.deadline and "interrupt" in text:
+        return ToolFailure(
+            "sql.timeout", "The query took too long.", "Narrow it with WHERE or LIMIT, or aggregate less."
+        )
+    if isinstance(error, MemoryError) or "out of memory" in text:
+        return ToolFailure("sql.too_big", "The query needs too much memory.", "Read less at a time.")
+    if "too big" in text or "too large" in text or "too many" in text:
+        return ToolFailure("sql.too_big", f"The query goes beyond a limit: {text}.", "Read less, or split the query.")
+    if "one statement" in text:
+        return ToolFailure(
+            "sql.multiple_statements", "One statement at a time is possible.", "Send one SELECT per call."
+        )
+    if reading.denied:
+        denied = reading.denied[0]
+        if denied.startswith("read "):
+            return _not_granted()
+        return ToolFailure("sql.not_allowed", f"Not allowed here: {denied}.", "Send a plain SELECT on granted tables.")
+    # What exists outside the grant and what does not exist answer alike.
+    if "no such table" in text or ("no such" in text and (reading.grant.columns_except or _names_hidden(reading, sql))):
+        return _not_granted()
+    if "no such" in text:
+        return ToolFailure("sql.error", f"{text}.", "Use describe_database to see tables and columns.")
+    return ToolFailure("sql.error", f"{text}.", "Correct the statement.")
+
+
+def _not_granted() -> ToolFailure:
+    return ToolFailure(
+        "sql.not_granted",
+        "A table or column of the statement does not exist or is not granted.",
+        "Use describe_database to see tables and columns.",
+    )
+
+
+def _names_hidden(reading: Reading, sql: str) -> bool:
+    """Whether a table or view outside the grant is named. A name cannot be spelled without its letters."""
+    words = _words(sql)
+    return any(_mentions(sql, words, name) for name in reading.names.keys() - reading.grant.tables)
+
+
+def _words(sql: str) -> frozenset[str]:
+    return frozenset(_fold(word) for word in re.findall(r"\w+", sql))
+
+
+def _mentions(sql: str, words: frozenset[str], name: str) -> bool:
+    if re.fullmatch(r"\w+", name):
+        return name in words
+    folded = _fold(sql)
+    return name in folded or any(name.replace(quote, quote * 2) in folded for quote in "'\"`")
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    # The path is percent-encoded whole, so that no `?` in it adds a parameter.
+    uri = f"file:{urllib.parse.quote(path, safe='/')}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0, timeout=1.0)
+    for setting in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+        connection.execute(f"PRAGMA {setting}")
+    connection.execute(f"PRAGMA hard_heap_limit={HEAP_BYTES}")
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, False)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, False)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
+    return connection
+
+
+def _schema(connection: sqlite3.Connection) -> tuple[dict[str, str], dict[int, str]]:
+    rows = connection.execute("SELECT type, name, tbl_name, rootpage FROM main.sqlite_master").fetchall()
+    names = {_fold(name): name for kind, name, _, _ in rows if kind in ("table", "view")}
+    pages = {page: _fold(table) for kind, _, table, page in rows if kind in ("table", "index") and page}
+    # A first use of these registers them, which the guard would refuse as a change of the schema.
+    for function in SQLITE_TABLE_FUNCTIONS:
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute(f"SELECT 1 FROM {function}('[]')").fetchall()  # noqa: S608
+    return names, pages
+
+
+def _grant(terms: Mapping[str, Any], names: Mapping[str, str]) -> Grant:
+    """The tables that exist and are granted; a grant of all tables still leaves the engine's own out."""
+    ordinary = frozenset(name for name in names if not name.startswith(_ENGINE_PREFIXES))
+    granted = terms.get("tables")
+    tables = ordinary if granted is None else ordinary & frozenset(str(name) for name in granted)
+    pairs = (str(pair).lower().rpartition(".") for pair in terms.get("columns_except") or ())
+    return Grant(tables=tables, columns_except=frozenset((table, column) for table, _, column in pairs))
+
+
+def _described(action: int, first: str | None, second: str | None) -> str:
+    """What was denied, in the statement's own words where they are the caller's."""
+    if action == sqlite3.SQLITE_READ:
+        return f"read {first}"
+    if action == sqlite3.SQLITE_FUNCTION:
+        return f"the function {second}"
+    return _ACTIONS.get(action, "a statement that is not a query")
+
+
+def _decoded(reading: Reading, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        reading.undecodable += 1
+        return content.decode("utf-8", "replace")
+
+
+def _plain(error: BaseException) -> str:
+    return str(error).strip().rstrip(".")[:300] or type(error).__name__
+
+
+def _fold(name: str) -> str:
+    """A name as SQLite compares it: only ASCII letters have no case."""
+    return name.translate(_ASCII_LOWER)
+
+
+_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_ACTIONS = {
+    sqlite3.SQLITE_ATTACH: "ATTACH",
+    sqlite3.SQLITE_DETACH: "DETACH",
+    sqlite3.SQLITE_PRAGMA: "PRAGMA",
+    sqlite3.SQLITE_INSERT: "writing",
+    sqlite3.SQLITE_UPDATE: "writing",
+    sqlite3.SQLITE_DELETE: "writing",
+    sqlite3.SQLITE_TRANSACTION: "a transaction",
+}
