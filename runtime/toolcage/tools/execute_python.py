@@ -1,0 +1,215 @@
+"""`execute_python`: runs one program in a cage, as Python itself would run it, and hands back its last expression.
+
+Restricts nothing: what the program may do is what the cage lets any program do. It runs as a fresh `__main__` in
+`/workspace`, its output streams as it is written, an error of its own prints an ordinary traceback and ends with exit
+code 1, `sys.exit` codes are kept, and a bare `await` works. Files that it leaves in the workspace come out as
+artifacts; so do open matplotlib figures.
+
+Trusts nothing about the program or its objects: calling `repr` on its value is calling the program again, in the
+cage.
+"""
+
+import ast
+import asyncio
+import inspect
+import json
+import linecache
+import math
+import os
+import sys
+import traceback
+import types
+from typing import Any, Final
+
+from toolcage.tools.base import Tool, ToolFailure
+
+WORKSPACE: Final = "/workspace"
+FILENAME: Final = "<program>"
+MAX_VALUE_BYTES: Final = 16 * 1024
+MAX_REPR_CHARACTERS: Final = 4 * 1024
+MAX_DEPTH: Final = 20
+MAX_FIGURES: Final = 20
+EXACT_INTEGER: Final = 2**53
+
+PARAMETERS: Final = {
+    "type": "object",
+    "properties": {
+        "code": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 262144,
+            "description": "A Python program. Print what you want to see, or end with an expression.",
+        }
+    },
+    "required": ["code"],
+    "additionalProperties": False,
+}
+_KINDS: Final = {"code": "python"}
+
+
+class ExecutePython(Tool):
+    """Runs a Python program and returns the value of its last expression."""
+
+    name = "execute_python"
+    description = (
+        "Runs a Python program in an isolated sandbox and returns what it printed and the value of its last "
+        "expression. Use it to transform or analyse data, to compute what takes more than one expression, or to "
+        "make a file or plot. Do not use it for a single calculation (use calculate_expression) or to reach the "
+        "network, the user's files or a database: it cannot; pass data in the program or as attached files. "
+        "Input: `code`, one complete program; nothing is kept from earlier calls; attached files are in the "
+        "current folder. Output: the last expression's value (as JSON, or its repr), stdout, stderr, exit code, "
+        "and files written to the current folder as artifacts."
+    )
+    parameters = PARAMETERS
+    kinds = _KINDS
+    effects = frozenset[str]()
+    isolation = "container"
+    accepts_files = True
+
+    def execute(self, code: str) -> Any:
+        """The value of the last expression of `code`. Raises SystemExit where the program ends with an exit code."""
+        _prepare(code)
+        try:
+            program, last = _compiled(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise _ended_by(error) from None
+        value = _run(program, last)
+        _save_figures()
+        _flush()
+        return value
+
+
+def _prepare(code: str) -> None:
+    """Where Python would have the program: its folder, its name, its source lines for tracebacks."""
+    if "\x00" in code:
+        raise ToolFailure("python.nul", "The program holds a NUL character.", "Write \\x00 in the program instead.")
+    if os.path.isdir(WORKSPACE):
+        os.chdir(WORKSPACE)
+    sys.path.insert(0, os.getcwd())
+    sys.argv = [""]
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    # No modification time: linecache then never looks for such a file and drops nothing.
+    linecache.cache[FILENAME] = (len(code), None, code.splitlines(keepends=True), FILENAME)
+
+
+def _compiled(code: str) -> tuple[types.CodeType, types.CodeType | None]:
+    """The program, and its last statement on its own where that is an expression."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    tree = ast.parse(code, FILENAME)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        final = tree.body.pop()
+        assert isinstance(final, ast.Expr)
+        last = compile(ast.Expression(final.value), FILENAME, "eval", flags)
+    return compile(tree, FILENAME, "exec", flags), last
+
+
+def _run(program: types.CodeType, last: types.CodeType | None) -> Any:
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = main
+    codes = [program] if last is None else [program, last]
+    try:
+        if any(code.co_flags & inspect.CO_COROUTINE for code in codes):
+            value = asyncio.run(_evaluated_async(codes, main.__dict__))
+        else:
+            for code in codes:
+                value = eval(code, main.__dict__)  # noqa: S307 - running it is the tool's purpose, in a cage
+        return _portable(value) if last is not None else None
+    except SystemExit as error:
+        _flush()
+        raise SystemExit(_exit_code(error.code)) from None
+    except BaseException as error:  # noqa: BLE001 - the program's outermost frame
+        raise _ended_by(error) from None
+
+
+async def _evaluated_async(codes: list[types.CodeType], names: dict[str, Any]) -> Any:
+    """Both parts in one event loop, so that tasks begun in the program are there for its last expression."""
+    value = None
+    for code in codes:
+        value = eval(code, names)  # noqa: S307 - as above
+        if code.co_flags & inspect.CO_COROUTINE:
+            value = await value
+    return value
+
+
+def _exit_code(code: object) -> int:
+    """As the interpreter does: None is 0, a number itself, anything else is printed and 1."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return int(code) & 0xFF
+    print(code, file=sys.stderr, flush=True)
+    return 1
+
+
+def _ended_by(error: BaseException) -> SystemExit:
+    """Prints the traceback as Python would, without the frames of this module, and ends with 1."""
+    _flush()
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != FILENAME:
+        trace = trace.tb_next
+    try:
+        traceback.print_exception(type(error), error.with_traceback(trace), trace, file=sys.stderr)
+    except BaseException:  # noqa: BLE001 - the program may have replaced stderr, or its error cannot be shown
+        os.write(2, f"{type(error).__name__}\n".encode("utf-8", "backslashreplace"))
+    _flush()
+    return SystemExit(1)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # noqa: BLE001, S112 - the program may have closed or replaced it
+            continue
+
+
+# --- the value -----------------------------------------------------------------------------------------------------
+
+
+def _portable(value: Any) -> Any:
+    """The value itself where JSON gives back exactly the same, else the beginning of its repr."""
+    if _exact(value, MAX_DEPTH):
+        try:
+            if len(json.dumps(value)) <= MAX_VALUE_BYTES:
+                return value
+        except (ValueError, RecursionError):
+            pass  # refers to itself
+    if type(value) is str:
+        return value[:MAX_REPR_CHARACTERS] + "…"
+    text = repr(value)
+    return text if len(text) <= MAX_REPR_CHARACTERS else text[:MAX_REPR_CHARACTERS] + "…"
+
+
+def _exact(value: Any, depth: int) -> bool:
+    """Exact types only: a subclass may carry more than JSON does, or answer differently each time."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return True
+    if kind is str:
+        return not any("\ud800" <= character <= "\udfff" for character in value)
+    if kind is int:
+        return bool(-EXACT_INTEGER <= value <= EXACT_INTEGER)
+    if kind is float:
+        return bool(math.isfinite(value))
+    if depth == 0 or kind not in (list, dict) or len(value) > MAX_VALUE_BYTES:
+        return False
+    if kind is dict:
+        return all(type(key) is str and _exact(key, 0) and _exact(item, depth - 1) for key, item in value.items())
+    return all(_exact(item, depth - 1) for item in value)
+
+
+def _save_figures() -> None:
+    """Open matplotlib figures become files of the workspace, if the program drew any."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:
+        return
+    try:
+        for place, number in enumerate(pyplot.get_fignums()[:MAX_FIGURES], start=1):
+            pyplot.figure(number).savefig(f"figure_{place}.png")
+    except Exception as error:  # noqa: BLE001 - the program's own objects; the rest of its result stands
+        print(f"a figure could not be saved: {type(error).__name__}", file=sys.stderr)
