@@ -41,7 +41,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class CageRecipe:
     """Everything that a new cage of one spec is made from. `data` maps a name below /data to the content."""
 
     spec: CageSpec
@@ -56,7 +56,7 @@ class Recipe:
 class LiveCage:
     """A running container with its door open. Any thread may call `kill`; the rest is for one thread at a time."""
 
-    def __init__(self, engine: Engine, recipe: Recipe, container: str, door: Door) -> None:
+    def __init__(self, engine: Engine, recipe: CageRecipe, container: str, door: Door) -> None:
         self._engine = engine
         self.recipe = recipe
         self.container = container
@@ -66,7 +66,7 @@ class LiveCage:
         self.used = False
 
     @classmethod
-    def create(cls, engine: Engine, recipe: Recipe, *, uid: int, owner: Owner) -> LiveCage:
+    def create(cls, engine: Engine, recipe: CageRecipe, *, uid: int, owner: Owner) -> LiveCage:
         """A cage that answered, was attested, and holds its data. Raises EngineError; nothing is left behind then."""
         labels = {
             LABEL_HOST: owner.host,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolcage.cage.engine import Engine
-from toolcage.cage.live import LiveCage, Owner, Recipe
+from toolcage.cage.live import LiveCage, Owner, CageRecipe
 from toolcage.cage.spec import FIRST_UID
 from toolcage.errors import EngineError
 
@@ -53,7 +53,7 @@ class PoolTerms:
 class _Shelf:
     """The cages of one spec."""
 
-    recipe: Recipe
+    recipe: CageRecipe
     idle: deque[LiveCage] = field(default_factory=deque)
     coming: int = 0
     wanted: int = 0
@@ -92,7 +92,7 @@ class Pool:
         for thread in self._threads:
             thread.start()
 
-    def warm(self, recipe: Recipe) -> None:
+    def warm(self, recipe: CageRecipe) -> None:
         """Asks for idle cages of this kind, in the background."""
         with self._changed:
             shelf = self._shelf(recipe)
@@ -100,7 +100,7 @@ class Pool:
             shelf.last_used = time.monotonic()
             self._changed.notify_all()
 
-    def take(self, recipe: Recipe) -> LiveCage:
+    def take(self, recipe: CageRecipe) -> LiveCage:
         """A fresh cage: an idle one, else a new one. Raises PoolBusy, PoolClosed or EngineError."""
         cage = self._take_idle_or_place(recipe)
         if cage is not None:
@@ -121,7 +121,7 @@ class Pool:
             raise PoolClosed
         return cage
 
-    def _take_idle_or_place(self, recipe: Recipe) -> LiveCage | None:
+    def _take_idle_or_place(self, recipe: CageRecipe) -> LiveCage | None:
         """An idle cage, or None once there is room to create one (then counted as coming)."""
         end = time.monotonic() + self._terms.max_wait_s
         with self._changed:
@@ -157,7 +157,7 @@ class Pool:
             self._changed.notify_all()
         self._doomed.put(cage)
 
-    def retire(self, recipe: Recipe) -> None:
+    def retire(self, recipe: CageRecipe) -> None:
         """This kind will not be asked for again (its data changed): its idle cages go."""
         with self._changed:
             shelf = self._shelves.get(recipe.spec.digest)
@@ -203,7 +203,7 @@ class Pool:
 
     # inside, with the lock held
 
-    def _shelf(self, recipe: Recipe) -> _Shelf:
+    def _shelf(self, recipe: CageRecipe) -> _Shelf:
         return self._shelves.setdefault(recipe.spec.digest, _Shelf(recipe=recipe))
 
     def _total(self) -> int:
@@ -230,7 +230,7 @@ class Pool:
 
     # threads
 
-    def _create(self, recipe: Recipe) -> LiveCage:
+    def _create(self, recipe: CageRecipe) -> LiveCage:
         cage = LiveCage.create(self._engine, recipe, uid=next(self._uids), owner=self._owner)
         with self._changed:
             self._counts["created"] += 1

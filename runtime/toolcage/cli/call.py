@@ -1,0 +1,62 @@
+"""`toolcage call`: one call through the line, with no warm pool. Exit 0 success, 1 refused or failed, 2 usage,
+3 sandbox unavailable."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def call(
+    tool: Annotated[str, typer.Argument(help="The tool's name.")],
+    policy: Annotated[Path, typer.Option("--policy", help="The role's policy file.", exists=True, dir_okay=False)],
+    args: Annotated[str, typer.Option("--args", help="The arguments as a JSON object; - reads standard input.")] = "{}",
+    resources: Annotated[Path | None, typer.Option("--resources", help="resources.yaml", exists=True)] = None,
+    tools: Annotated[
+        list[Path] | None,
+        typer.Option("--tools", help="A file of tools that is described and run only in cages.", exists=True),
+    ] = None,
+    attach: Annotated[list[Path] | None, typer.Option("--attach", help="A file for the call.", exists=True)] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="Folder for the files that come out.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+) -> None:
+    """Take one call through the line and print its result."""
+    from toolcage.runtime import ONE_SHOT, Runtime
+
+    raw = _raw_call(tool, sys.stdin.read() if args == "-" else args)
+    files = {path.name: path.read_bytes() for path in attach or ()}
+    with (
+        Runtime.from_files(policy, resources=resources, tools=tools or (), pool=ONE_SHOT) as runtime,
+        runtime.session() as session,
+    ):
+        result = session.call_raw(raw, files=files)
+    if output is not None:
+        _save(result.artifacts, output)
+    print(json.dumps(result.to_dict(), ensure_ascii=True) if as_json else _shown(result.to_text()))
+    raise typer.Exit(0 if result.success else 3 if result.status == "unavailable" else 1)
+
+
+def _raw_call(tool: str, arguments: str) -> str:
+    """The call as raw JSON text, so that the line's own parser sees the arguments exactly as they were given."""
+    return f'{{"tool":{json.dumps(tool)},"arguments":{arguments}}}'
+
+
+def _save(artifacts: tuple[object, ...], folder: Path) -> None:
+    from toolcage.types import Artifact
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for item in artifacts:
+        assert isinstance(item, Artifact)
+        path = folder / item.name.replace("/", "_")
+        with path.open("xb") as handle:
+            handle.write(item.content)
+
+
+def _shown(text: str) -> str:
+    """What this terminal's encoding can hold; the text is inert already."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

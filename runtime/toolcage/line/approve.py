@@ -1,0 +1,132 @@
+"""Where the decision was `ask`: a person, or a callback, approves exactly this call, once, until an expiry.
+
+The approval is bound to the digest of (session, role, tool, final canonical arguments, attached files, resources,
+policy). What the approver is shown is what runs; an edited call is a new call and passes the whole line again. No
+approver, a late answer, an exception or anything that is not a plain yes does not run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from toolcage.errors import Refused
+from toolcage.types import JSON, ApprovedCall, Refusal, ScreenedCall, claim_seal, require
+
+ANSWER_WITHIN_S: Final = 300.0
+VALID_FOR_S: Final = 60.0
+
+_mint = claim_seal(ApprovedCall)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """What an approver decides on. `digest` names this call and no other; `rule` is why it asks, for the operator.
+
+    `arguments` may hold any characters: show them escaped (`canonical` is ASCII-safe JSON text of the same).
+    """
+
+    session: str
+    role: str
+    tool: str
+    arguments: Mapping[str, JSON]
+    canonical: str
+    files: tuple[str, ...]
+    resources: Mapping[str, str]
+    rule: str | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """An approver's answer with a name for the audit log and, on a no, a reason that the model may read."""
+
+    approved: bool
+    approver: str = "approver"
+    reason: str | None = None
+
+
+Answer = bool | Approval
+Approver = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
+
+
+async def approve(screened: ScreenedCall, *, session: str, approver: Approver | None) -> ApprovedCall:
+    """An `ApprovedCall`. Raises Refused: `approval_required` when nobody can be asked or nobody answers in time,
+    `rejected` when the answer is no."""
+    require(screened, ScreenedCall)
+    digest = approval_digest(screened, session)
+    if screened.authorized.decision.effect == "allow":
+        return _mint(screened=screened, approver=None, approval_digest=digest, expires_at=None)
+    if approver is None:
+        raise _needed("this call needs a person's approval and nobody can be asked here")
+    answer = await _ask(approver, _request(screened, session, digest))
+    if not answer.approved:
+        reason = f": {answer.reason[:500]}" if answer.reason else ""
+        raise Refused(
+            Refusal(status="rejected", code="approval.rejected", message=f"the call was not approved{reason}",
+                    hint="Do not send it again unchanged.", operator=f"rejected by {answer.approver[:100]}")
+        )  # fmt: skip
+    return _mint(
+        screened=screened,
+        approver=answer.approver[:100],
+        approval_digest=digest,
+        expires_at=time.monotonic() + VALID_FOR_S,
+    )
+
+
+def approval_digest(screened: ScreenedCall, session: str) -> str:
+    """SHA-256, in hex, over everything that an approval is bound to."""
+    authorized = screened.authorized
+    bound = [
+        session, authorized.role, authorized.valid.declaration.name, authorized.valid.digest,
+        sorted(authorized.resources.items()), authorized.policy_digest,
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
+
+
+async def _ask(approver: Approver, request: ApprovalRequest) -> Approval:
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            answer: object = await asyncio.to_thread(approver, request)
+            if inspect.isawaitable(answer):
+                answer = await answer
+    except TimeoutError:
+        raise _needed("nobody answered the request for approval in time") from None
+    except Exception as error:  # noqa: BLE001 - an approver that fails has not approved, whatever it raised
+        raise _needed("the request for approval failed", f"{type(error).__name__}: {error}"[:500]) from error
+    if isinstance(answer, Approval):
+        return answer
+    if answer is True or answer is False:
+        return Approval(approved=answer)
+    raise _needed("the request for approval failed", f"the approver answered {type(answer).__name__}, not a bool")
+
+
+def _request(screened: ScreenedCall, session: str, digest: str) -> ApprovalRequest:
+    authorized = screened.authorized
+    valid = authorized.valid
+    return ApprovalRequest(
+        session=session,
+        role=authorized.role,
+        tool=valid.declaration.name,
+        arguments=valid.arguments,
+        canonical=json.dumps(json.loads(valid.canonical), ensure_ascii=True, sort_keys=True),
+        files=tuple(item.name for item in valid.call.files),
+        resources=authorized.resources,
+        rule=authorized.decision.rule,
+        digest=digest,
+    )
+
+
+def _needed(message: str, operator: str | None = None) -> Refused:
+    return Refused(
+        Refusal(
+            status="approval_required", code="approval.required", message=message,
+            hint="Ask the user to approve it, or find another way.", operator=operator, retryable=True,
+        )
+    )  # fmt: skip

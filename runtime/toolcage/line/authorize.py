@@ -1,0 +1,50 @@
+"""May this role do this, with these facts, now? The policy's decision, turned into terms that later stages carry out.
+
+`deny` beats `ask` beats `allow`; nothing matched is deny; an error while deciding is deny (`policy.decide` promises all
+three). It decides nothing itself and looks at no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from toolcage.errors import Refused
+from toolcage.policy.decide import decide
+from toolcage.policy.model import Role
+from toolcage.types import AuthorizedCall, Refusal, ValidCall, claim_seal, require
+
+_mint = claim_seal(AuthorizedCall)
+
+
+def authorize(valid: ValidCall, *, role: Role) -> AuthorizedCall:
+    """An `AuthorizedCall` whose decision is `allow` or `ask`. Raises Refused with status `denied`."""
+    require(valid, ValidCall)
+    declaration = valid.declaration
+    decision = decide(role, declaration, valid.arguments, valid.facts)
+    grant = role.grants.get(declaration.name)
+    if decision.effect == "deny" or grant is None:
+        raise Refused(
+            Refusal(
+                status="denied",
+                code=decision.code,
+                message=decision.message,
+                hint=decision.hint,
+                operator=decision.rule,
+            )
+        )
+    return _mint(
+        valid=valid,
+        role=role.name,
+        policy_digest=role.digest,
+        decision=decision,
+        resources=_named_resources(valid),
+        sandbox=grant.sandbox,
+        output=grant.output,
+    )
+
+
+def _named_resources(valid: ValidCall) -> Mapping[str, str]:
+    """argument → the resource that it names, for the arguments that name one."""
+    named = {name: valid.arguments.get(name) for name in valid.declaration.resources}
+    return MappingProxyType({name: value for name, value in named.items() if isinstance(value, str)})

@@ -1,0 +1,259 @@
+"""Runs an approved call in a cage of its own, under one deadline. It decides nothing.
+
+From the call's terms it builds a recipe and an order; a worker thread takes a cage, hands over the payload, listens,
+and gives the cage back to be removed. Whatever happens, the caller gets a `CageOutput` or a refusal, everything in the
+cage is dead when it does, and nothing runs anywhere else: no engine, no image, no cage is `unavailable`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from toolcage.cage.live import LiveCage, OnOutput, CageRecipe
+from toolcage.cage.outcome import classify, exit_code
+from toolcage.cage.pool import PoolBusy, PoolClosed
+from toolcage.cage.report import MIB, CageReport, CallOrder
+from toolcage.errors import EngineError, ImageError, Refused, ResourceError
+from toolcage.line.means import Means
+from toolcage.types import (
+    JSON,
+    ApprovedCall,
+    Artifact,
+    AuthorizedCall,
+    CageOutput,
+    Refusal,
+    Truncation,
+    Usage,
+    claim_seal,
+    freeze,
+    require,
+    thaw,
+)
+
+OUTPUT_FLOOD: Final = 8 * MIB
+RESULT_BYTES: Final = 4 * MIB
+HOST_GRACE_S: Final = 5.0
+MAX_TOOL_TEXT: Final = 4000
+_RUNS_PROGRAMS: Final = frozenset({"python", "shell"})
+
+_mint = claim_seal(CageOutput)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One execution, shared by the loop and its worker thread."""
+
+    approved: ApprovedCall
+    means: Means
+    on_output: OnOutput | None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    cage: LiveCage | None = None
+    cancelled: bool = False
+
+    def hold(self, cage: LiveCage) -> bool:
+        """Whether the call is still wanted now that it has a cage."""
+        with self.lock:
+            self.cage = cage
+            return not self.cancelled
+
+    def cancel(self) -> None:
+        with self.lock:
+            self.cancelled = True
+            cage = self.cage
+        if cage is not None:
+            cage.kill()
+
+
+async def execute(approved: ApprovedCall, *, means: Means, on_output: OnOutput | None = None) -> CageOutput:
+    """The output of the call, whatever it was. `on_output` gets (`stdout` or `stderr`, bytes) as they come, from a
+    worker thread.
+
+    Raises Refused when nothing ran: `busy`, `unavailable`, or `approval_required` for an approval that expired.
+    Cancelling the task kills the cage before the cancellation goes on.
+    """
+    require(approved, ApprovedCall)
+    if approved.expires_at is not None and time.monotonic() > approved.expires_at:
+        raise Refused(
+            Refusal(status="approval_required", code="approval.expired", message="the approval has expired",
+                    hint="Ask again.", retryable=True)
+        )  # fmt: skip
+    run = _Run(approved=approved, means=means, on_output=on_output)
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[CageOutput] = loop.create_future()
+    threading.Thread(target=_work, args=(run, loop, ended), daemon=True, name="toolcage-call").start()
+    try:
+        return await asyncio.shield(ended)
+    except asyncio.CancelledError:
+        await asyncio.to_thread(run.cancel)
+        await asyncio.wait([ended], timeout=HOST_GRACE_S)
+        raise
+
+
+def _work(run: _Run, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[CageOutput]) -> None:
+    """The worker thread's outermost frame."""
+    output: CageOutput | None = None
+    problem: BaseException | None = None
+    try:
+        output = _execute(run)
+    except BaseException as error:  # noqa: BLE001 - handed to the waiting task, which raises it
+        problem = error
+
+    def settle() -> None:
+        if ended.done():
+            return
+        if problem is not None:
+            ended.set_exception(problem)
+            ended.exception()  # a cancelled caller may never look
+        else:
+            assert output is not None
+            ended.set_result(output)
+
+    loop.call_soon_threadsafe(settle)
+
+
+def _execute(run: _Run) -> CageOutput:
+    authorized = run.approved.screened.authorized
+    queued = time.monotonic()
+    try:
+        recipe = run.means.recipe(authorized)
+        cage = run.means.pool().take(recipe)
+    except PoolBusy:
+        raise _unready("busy", "pool.busy", "every sandbox is in use", None) from None
+    except PoolClosed:
+        raise _unready("unavailable", "runtime.closed", "the runtime is shutting down", None) from None
+    except ImageError as error:
+        raise _unready("unavailable", "image.missing", "the sandbox image is not there", str(error)) from error
+    except ResourceError as error:
+        raise _unready("unavailable", "resource.unusable", "a resource cannot be used now", str(error)) from error
+    except EngineError as error:
+        raise _unready("unavailable", "engine.unavailable", "no sandbox could be started", str(error)) from error
+    queue_s = time.monotonic() - queued
+    try:
+        if not run.hold(cage):
+            raise _unready("cancelled", "call.cancelled", "the call was cancelled", None)
+        order = _order(run, recipe)
+        report = cage.call(order, run.on_output)
+        state = cage.state() if report.broken is not None else None
+        if report.broken is not None:
+            cage.kill()
+    finally:
+        run.means.pool().give_back(cage)
+    return _output(run.approved, report, classify(report, state, wall_s=order.wall_s), queue_s)
+
+
+def _order(run: _Run, recipe: CageRecipe) -> CallOrder:
+    authorized = run.approved.screened.authorized
+    payload = {
+        "action": "call",
+        "tool": run.means.tool(authorized, recipe),
+        "arguments": thaw(authorized.valid.arguments),
+        "context": run.means.context(authorized),
+    }
+    return CallOrder(
+        payload=payload,
+        files=authorized.valid.call.files,
+        wall_s=authorized.sandbox.wall_s,
+        output_bytes=max(OUTPUT_FLOOD, authorized.output.max_bytes),
+        result_bytes=max(RESULT_BYTES, authorized.output.max_bytes),
+    )
+
+
+def _output(approved: ApprovedCall, report: CageReport, refusal: Refusal | None, queue_s: float) -> CageOutput:
+    authorized = approved.screened.authorized
+    data, failure = None, None
+    if refusal is None or (refusal.code == "program.exit" and report.result):
+        data, failure = _read_result(report, authorized)
+    artifacts = _artifacts(report, authorized)
+    judged = failure or refusal
+    return _mint(
+        approved=approved,
+        refusal=judged,
+        data=data if judged is None else None,
+        stdout=report.stdout,
+        stderr=report.stderr,
+        exit_code=exit_code(report),
+        artifacts=artifacts,
+        truncated=_truncated(report),
+        usage=Usage(
+            queue_s=queue_s,
+            wall_s=report.wall_s,
+            cpu_s=report.cpu_s,
+            memory_peak_bytes=report.memory_peak_bytes,
+            bytes_out=sum(report.written.values()) + sum(item.size for item in artifacts),
+        ),
+        private="reads_private" in authorized.valid.declaration.effects,
+    )
+
+
+def _read_result(report: CageReport, authorized: AuthorizedCall) -> tuple[JSON, Refusal | None]:
+    """The body's answer. Fields beyond success, data, error, code and hint are ignored."""
+    runs_programs = bool(_RUNS_PROGRAMS & set(authorized.valid.declaration.kinds.values()))
+    if not report.result and runs_programs:
+        return None, None  # the program ended itself; its exit code has been judged
+    try:
+        answer = json.loads(report.result, parse_constant=_no_constant)
+        success, error = answer["success"], answer.get("error")
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return None, _failure("tool.no_result", "the tool ended without a readable result", None)
+    if success is True:
+        return freeze(answer.get("data")), None
+    if runs_programs and error is None:
+        return None, None
+    return None, _failure(_code(answer.get("code")), str(error)[:MAX_TOOL_TEXT], answer.get("hint"))
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _failure(code: str, message: str, hint: object) -> Refusal:
+    text = hint[:MAX_TOOL_TEXT] if isinstance(hint, str) else None
+    return Refusal(status="tool_error", code=code, message=message, hint=text)
+
+
+def _code(claimed: object) -> str:
+    """A tool's own code, if it is shaped like one: it is shown, never acted upon."""
+    if isinstance(claimed, str) and len(claimed) <= 60 and claimed.replace(".", "").replace("_", "").isalnum():
+        return claimed if claimed.isascii() else "tool.failed"
+    return "tool.failed"
+
+
+def _artifacts(report: CageReport, authorized: AuthorizedCall) -> tuple[Artifact, ...]:
+    """What came out, but for files that only went in. Names are cleaned by the next stage."""
+    attached = {item.name: item.content for item in authorized.valid.call.files}
+    made = []
+    for item in report.files:
+        name = item.name.decode("utf-8", "replace")
+        if attached.get(name) != item.content:
+            digest = hashlib.sha256(item.content).hexdigest()
+            made.append(
+                Artifact(name=name, media_type="application/octet-stream", size=len(item.content), sha256=digest,
+                         content=item.content)
+            )  # fmt: skip
+    return tuple(made)
+
+
+def _truncated(report: CageReport) -> tuple[Truncation, ...]:
+    found = [
+        Truncation(part=part, kept=len(kept), dropped=max(0, report.written.get(stream, 0) - len(kept)) or None)
+        for stream, part, kept in ((1, "stdout", report.stdout), (2, "stderr", report.stderr))
+        if report.written.get(stream, 0) > len(kept)
+    ]
+    if report.files_found > len(report.files):
+        found.append(
+            Truncation(part="artifacts", kept=len(report.files), dropped=report.files_found - len(report.files))
+        )
+    return tuple(found)
+
+
+def _unready(status: Any, code: str, message: str, operator: str | None) -> Refused:
+    hint = None if status == "cancelled" else "Nothing is wrong with the call; try it again later."
+    return Refused(
+        Refusal(status=status, code=code, message=message, hint=hint, operator=operator, retryable=True)
+    )

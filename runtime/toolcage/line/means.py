@@ -1,0 +1,227 @@
+"""What execution needs on this host: the engine, the images, warm cages, database snapshots, and each tool's source.
+
+Connected when first needed and again after the engine came back, so a runtime starts without an engine and a call then
+says `unavailable`. It decides nothing about a call: recipes follow from the terms that the policy fixed. Isolation modes
+that this version does not have are strengthened to `container`, never weakened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from toolcage.cage import sweep
+from toolcage.cage.data import Snapshot, Snapshots
+from toolcage.cage.engine import Engine
+from toolcage.cage.images import ImageLock, verify
+from toolcage.cage.live import CageRecipe, Owner
+from toolcage.cage.pool import Pool, PoolClosed, PoolTerms
+from toolcage.cage.report import CallOrder
+from toolcage.cage.seccomp import load_profile
+from toolcage.cage.spec import CageSpec
+from toolcage.errors import DeclarationError, EngineError, ResourceError
+from toolcage.resources import Resources
+from toolcage.tools.registry import RegisteredTool, ToolRegistry, builtin_tools
+from toolcage.tools.shipping import Shipment
+from toolcage.tools.source import BASE_MODULES
+from toolcage.types import AuthorizedCall, SandboxTerms
+
+DESCRIBE: Final = SandboxTerms(wall_s=10.0)
+PRELOAD: Final = ("RestrictedPython", "sqlite3")
+OnProblem = Callable[[str], None]
+
+
+class Means:
+    """Thread-safe. `close` ends every cage and connection."""
+
+    def __init__(
+        self,
+        *,
+        registry: ToolRegistry,
+        resources: Resources,
+        state_dir: Path,
+        owner: Owner,
+        terms: PoolTerms,
+        on_problem: OnProblem,
+    ) -> None:
+        self._registry = registry
+        self._resources = resources
+        self._state_dir = state_dir
+        self._owner = owner
+        self._terms = terms
+        self._on_problem = on_problem
+        self._lock = threading.RLock()
+        self._engine: Engine | None = None
+        self._pool: Pool | None = None
+        self._closed = False
+        self._images: dict[str, tuple[str, frozenset[str]]] = {}
+        self._snapshots = Snapshots()
+        self._latest: dict[tuple[str, ...], CageRecipe] = {}
+
+    def pool(self) -> Pool:
+        """The pool on a connected engine, orphans of dead runtimes swept. Raises EngineError or PoolClosed."""
+        with self._lock:
+            if self._closed:
+                raise PoolClosed
+            if self._pool is None:
+                self._engine = Engine.connect()
+                for container in sweep.sweep(self._engine, self._state_dir, self._owner):
+                    self._on_problem(f"removed container {container[:12]}, which a runtime that is gone left behind")
+                self._pool = Pool(self._engine, self._owner, self._terms, self._on_problem)
+            return self._pool
+
+    def recipe(self, authorized: AuthorizedCall) -> CageRecipe:
+        """How the cage of this call is made. May take snapshots. Raises ImageError, ResourceError or EngineError."""
+        snapshots = [
+            self._snapshot(name)
+            for argument, name in sorted(authorized.resources.items())
+            if authorized.valid.declaration.resources.get(argument) == "database"
+        ]
+        tool = self._tool(authorized.valid.declaration.name)
+        recipe = self._recipe(authorized.sandbox, tool, snapshots)
+        self._retire_older(authorized, recipe)
+        return recipe
+
+    def tool(self, authorized: AuthorizedCall, recipe: CageRecipe) -> Mapping[str, object]:
+        """The payload's part that says which tool to run, with the sources that the cage does not have yet."""
+        return _without_known(self._tool(authorized.valid.declaration.name).shipment, recipe)
+
+    def context(self, authorized: AuthorizedCall) -> Mapping[str, object]:
+        """What the tool's body may know besides its arguments: resources, what its grant leaves open, limits."""
+        sql = authorized.decision.sql
+        return {
+            "resources": {
+                argument: {"name": name, "kind": self._resources.dialect(name), "path": f"/data/{name}.sqlite"}
+                for argument, name in authorized.resources.items()
+                if authorized.valid.declaration.resources.get(argument) == "database"
+            },
+            "sql": None
+            if sql is None
+            else {
+                "tables": None if sql.tables is None else sorted(sql.tables),
+                "columns_except": sorted(sql.columns_except),
+                "max_rows": sql.max_rows,
+            },
+            "limits": {"max_bytes": authorized.output.max_bytes, "wall_s": authorized.sandbox.wall_s},
+        }
+
+    def warm(self, terms: SandboxTerms) -> None:
+        """Asks for idle cages of these terms, quietly: a call that needs one will say what is wrong."""
+        with contextlib.suppress(EngineError, PoolClosed):
+            self.pool().warm(self._recipe(terms, None, []))
+
+    def describe(self, shipment: Shipment) -> Mapping[str, Any]:
+        """Imports a stranger's file in a cage and returns what it says of itself: hostile data.
+
+        Raises DeclarationError when it says nothing readable, EngineError, ImageError, PoolBusy or PoolClosed.
+        """
+        recipe = self._recipe(DESCRIBE, None, [])
+        cage = self.pool().take(recipe)
+        payload = {
+            "action": "describe",
+            "tool": _without_known(shipment, recipe),
+            "arguments": {},
+            "context": {},
+        }
+        try:
+            report = cage.call(CallOrder(payload=payload, wall_s=DESCRIBE.wall_s))
+        finally:
+            cage.kill()
+            self.pool().give_back(cage)
+        try:
+            answer = json.loads(report.result)
+        except (ValueError, RecursionError):
+            answer = None
+        data = answer.get("data") if isinstance(answer, dict) and answer.get("success") is True else None
+        if not isinstance(data, dict):
+            said = answer.get("error") if isinstance(answer, dict) else None
+            raise DeclarationError(f"the tool file could not be described: {str(said or 'no answer')[:500]!r}")
+        return data
+
+    def stats(self) -> Mapping[str, int]:
+        """The pool's counts; all zero before the first cage."""
+        with self._lock:
+            pool = self._pool
+        return {} if pool is None else pool.stats()
+
+    def close(self) -> None:
+        """Ends every cage and connection. Returns when that is done, within a bound."""
+        with self._lock:
+            self._closed = True
+            pool, engine = self._pool, self._engine
+        if pool is not None:
+            pool.close()
+        if engine is not None:
+            engine.close()
+        self._snapshots.close()
+
+    def _tool(self, name: str) -> RegisteredTool:
+        found = self._registry.get_tool(name) or builtin_tools().get(name)
+        if found is None:
+            raise ResourceError(f"the tool {name} is no longer registered")
+        return found
+
+    def _snapshot(self, name: str) -> Snapshot:
+        database = self._resources.database(name)
+        return self._snapshots.current(name, database.path)
+
+    def _recipe(self, terms: SandboxTerms, tool: RegisteredTool | None, snapshots: list[Snapshot]) -> CageRecipe:
+        image_id, accepted = self._image(terms.image)
+        spec = CageSpec(
+            image_id=image_id,
+            isolation="container",
+            memory_bytes=terms.memory_bytes,
+            cpus=terms.cpus,
+            pids=terms.pids,
+            tmp_bytes=terms.tmp_bytes,
+            runtime=terms.runtime,
+            data=tuple(snapshot.file for snapshot in snapshots),
+        )
+        warm = self._terms.min_idle > 0 or tool is None
+        return CageRecipe(
+            spec=spec,
+            accepted_ids=accepted,
+            seccomp=load_profile("container").text,
+            modules=_our_modules(builtin_tools().values() if warm or tool is None else [tool]),
+            preload=PRELOAD if warm else (),
+            data={snapshot.file.name: snapshot.content for snapshot in snapshots},
+        )
+
+    def _image(self, name: str) -> tuple[str, frozenset[str]]:
+        """The image's id, found in images.lock and proven to be in the engine, once per runtime."""
+        with self._lock:
+            if name not in self._images:
+                self.pool()
+                assert self._engine is not None
+                locked = ImageLock.load(self._state_dir).resolve(name)
+                self._images[name] = (verify(self._engine, locked), frozenset(locked.accepted_ids))
+            return self._images[name]
+
+    def _retire_older(self, authorized: AuthorizedCall, recipe: CageRecipe) -> None:
+        """Cages with an older snapshot of the same data will not be asked for again."""
+        if not recipe.spec.data:
+            return
+        key = (authorized.role, authorized.valid.declaration.name, *sorted(authorized.resources.values()))
+        with self._lock:
+            older, self._latest[key] = self._latest.get(key), recipe
+        if older is not None and older.spec != recipe.spec:
+            self.pool().retire(older)
+
+
+def _our_modules(tools: Any) -> tuple[str, ...]:
+    """The modules of our own tools, which every cage gets ahead of the call. Nobody else's."""
+    names = {name for tool in tools for name in tool.shipment.modules if name.startswith("toolcage.")}
+    return tuple(sorted(names - set(BASE_MODULES)))
+
+
+def _without_known(shipment: Shipment, recipe: CageRecipe) -> dict[str, object]:
+    known = {*BASE_MODULES, *recipe.modules}
+    payload = shipment.payload()
+    payload["modules"] = {name: source for name, source in payload["modules"].items() if name not in known}
+    return payload
+
+

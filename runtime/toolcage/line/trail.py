@@ -1,0 +1,85 @@
+"""The audit rail of one call: an intent record before anything runs, exactly one closing record on every path.
+
+It gathers what the stages learned as they pass and writes it in two durable records. If the intent cannot be written,
+nothing runs. If the closing cannot be written, the result is withheld: a run that leaves no trace did not happen for
+the caller. Arguments are recorded as canonical text, so that a decision can be replayed.
+"""
+
+from __future__ import annotations
+
+from toolcage.audit.log import AuditLog, Ticket
+from toolcage.audit.record import Closing, Intent, facts_text
+from toolcage.errors import AuditError, Refused, UsageError
+from toolcage.types import ApprovedCall, AuthorizedCall, Refusal, ToolCall, Usage, ValidCall
+
+_UNWRITABLE = "the audit log cannot be written"
+
+
+class Trail:
+    """One call's rail. `reached` is told each stage's output; `close` must be called exactly once."""
+
+    def __init__(self, log: AuditLog, *, call_id: str, session: str, role: str, policy_digest: str) -> None:
+        self._log = log
+        self._intent: Ticket | None = None
+        self._fields: dict[str, str | None] = {
+            "call_id": call_id, "session": session, "role": role, "policy_digest": policy_digest,
+        }  # fmt: skip
+
+    def reached(self, passed: ToolCall | ValidCall | AuthorizedCall | ApprovedCall) -> None:
+        """Takes over what a stage established."""
+        match passed:
+            case ToolCall():
+                self._fields |= {
+                    "call_id": passed.call_id,
+                    "tool": passed.tool,
+                    "arguments": passed.canonical.decode(),
+                    "arguments_digest": passed.digest,
+                }
+            case ValidCall():
+                self._fields |= {
+                    "tool": passed.declaration.name,
+                    "arguments": passed.canonical.decode(),
+                    "arguments_digest": passed.digest,
+                    "facts": facts_text(passed.facts),
+                }
+            case AuthorizedCall():
+                self._fields["rule"] = passed.decision.rule
+            case ApprovedCall():
+                self._fields["approver"] = passed.approver
+
+    @property
+    def call_id(self) -> str:
+        return self._fields["call_id"] or ""
+
+    async def intend(self) -> None:
+        """Writes the intent and waits until it is durable. Raises Refused (`unavailable`)."""
+        try:
+            ticket = self._log.append(Intent(**self._fields))  # type: ignore[arg-type]
+            await ticket.durable()
+        except (AuditError, UsageError) as error:
+            raise Refused(unwritable("nothing was run", error)) from error
+        self._intent = ticket
+
+    async def close(self, refusal: Refusal | None, usage: Usage) -> str:
+        """Writes how the call ended, waits until it is durable and returns the record's id. Raises AuditError."""
+        closing = Closing(
+            **{name: value for name, value in self._fields.items() if name != "rule"},  # type: ignore[arg-type]
+            rule=self._fields.get("rule") or (refusal.operator if refusal and refusal.status == "denied" else None),
+            intent=None if self._intent is None else self._intent.seq,
+            status="ok" if refusal is None else refusal.status,
+            code="ok" if refusal is None else refusal.code,
+            note=None if refusal is None or refusal.status == "denied" else refusal.operator,
+            usage=usage,
+        )
+        ticket = self._log.append(closing)
+        await ticket.durable()
+        return ticket.audit_id
+
+
+def unwritable(what: str, error: Exception) -> Refusal:
+    """The refusal for a call whose record cannot be kept. `what` says whether something ran."""
+    return Refusal(
+        status="unavailable", code="audit.unwritable", message=f"{_UNWRITABLE}; {what}",
+        hint="Nothing is wrong with the call; the operator must mend the log.", operator=str(error)[:1000],
+        retryable=True,
+    )  # fmt: skip
