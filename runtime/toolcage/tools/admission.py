@@ -1,9 +1,9 @@
 """What a declaration must be before the host works with it, from our own code or from a cage that described a file.
 
-A stranger's description is hostile data. Every field is checked by type and size, every text must be printable (no
-controls, bidi controls, zero-width, tag or variation-selector characters: what a person reviews is what a model
-reads), the schema must be valid JSON Schema 2020-12 within size and depth, its references must stay inside it and its patterns
-match in linear time. What a stranger says of effects, kinds, resources and image is not taken over at all.
+A stranger's description is hostile data. Every field is checked by type and size. Every text must be printable (no
+controls, bidi controls, zero-width, tag or variation-selector characters): what a person reviews is what a model reads.
+The schema must be valid JSON Schema 2020-12 within size and depth, with references that stay inside it and patterns
+that match in linear time. What a stranger says of effects, kinds, resources and image is not taken over at all.
 
 Deliberately does not judge whether a description is *true*, or whether its words try to steer a model.
 """

@@ -165,9 +165,10 @@ def read_source(path: str | os.PathLike[str]) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         raise DeclarationError(f"{label} cannot be opened as a plain file: {error}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DeclarationError(f"{label} is no regular file")
     with os.fdopen(descriptor, "rb") as handle:
-        if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
-            raise DeclarationError(f"{label} is no regular file")
         content = handle.read(SOURCE_BYTES + 1)
     if len(content) > SOURCE_BYTES:
         raise DeclarationError(f"{label} is larger than {SOURCE_BYTES} bytes; split it")
