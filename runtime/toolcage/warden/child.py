@@ -49,7 +49,7 @@ def failure(error: str, code: str | None, hint: str | None = None) -> dict[str, 
 
 
 def preload(modules: Mapping[str, str]) -> None:
-    """Imports modules that every call needs, before any call is forked. The zygote calls it; nothing of a call in it."""
+    """Imports modules that every call needs, before any call is forked. Never give it anything of a call."""
     _serve(modules)
     for name in modules:
         importlib.import_module(name)
@@ -212,22 +212,21 @@ _memory: Final = _Memory()
 
 
 def _serve(modules: Mapping[str, str]) -> None:
-    """Makes `modules` importable, before anything that is installed.
+    """Makes `modules` importable, before anything that is installed, beside what was served before.
 
-    Of the package `toolcage`, a tool finds the declaration names and the tool modules that were loaded before the fork
-    (they are the same text); the warden's own modules are out of an import's reach, although their code runs on.
+    Of the package `toolcage`, a tool finds the declaration names and served modules only: the warden's own are out of
+    an import's reach, although their code runs on. A module that was loaded from the same text stays loaded.
     """
     package = f"from {_BASE} import {', '.join(_PUBLIC)}\n__all__ = {list(_PUBLIC)!r}\n"
-    _memory.sources.update(modules, toolcage=package)
-    sys.meta_path.insert(0, _memory)
-    ours = [name for name in sys.modules if name == "toolcage" or name.startswith("toolcage.")]
-    loaded = {name: sys.modules.pop(name) for name in ours}
-    kept = {name: module for name, module in loaded.items() if name in modules}
-    sys.modules.update(kept)
-    importlib.import_module("toolcage")
-    for name, module in kept.items():
-        parent, _, leaf = name.rpartition(".")
-        setattr(importlib.import_module(parent), leaf, module)
+    served = {"toolcage": package, **modules}
+    changed = any(_memory.sources.get(name, source) != source for name, source in served.items())
+    _memory.sources.update(served)
+    if _memory not in sys.meta_path:
+        sys.meta_path.insert(0, _memory)
+    for name in [name for name in sys.modules if name == "toolcage" or name.startswith("toolcage.")]:
+        spec = getattr(sys.modules[name], "__spec__", None)
+        if changed or spec is None or spec.loader is not _memory:
+            del sys.modules[name]
 
 
 def _installed(name: str, path: Sequence[str] | None) -> bool:

@@ -31,8 +31,32 @@ def test_a_function_is_called_with_its_arguments_and_its_value_comes_back() -> N
     assert (ended.code, ended.answer, ended.stdout, ended.stderr) == (0, {"success": True, "data": 42}, "adding\n", "")
 
 
-def test_the_same_call_works_where_nothing_was_loaded_before_the_fork() -> None:
-    assert call("def body(): return 7\n", preloaded=()).data == 7
+@pytest.mark.parametrize("preloaded", [(), tuple(one_call.TOOL_MODULES)], ids=["nothing", "our modules"])
+def test_what_was_loaded_before_the_fork_is_used_as_it_is(preloaded: tuple[str, ...]) -> None:
+    source = """
+        import toolcage.tools.annotations, toolcage.tools.base
+        def body():
+            same = toolcage.tools.base.Tool is toolcage.Tool is toolcage.tools.annotations.Tool
+            return [same, hasattr(toolcage.tools.base, "LOADED_BEFORE")]
+    """
+    assert call(source, preloaded=preloaded).data == [True, bool(preloaded)]
+
+
+def test_a_module_that_was_loaded_from_other_text_is_loaded_again() -> None:
+    others = {"toolcage.tools.base": one_call.TOOL_MODULES["toolcage.tools.base"] + "NEWER = 1\n"}
+    source = """
+        import toolcage.tools.annotations, toolcage.tools.base
+        def body():
+            same = toolcage.tools.base.Tool is toolcage.Tool is toolcage.tools.annotations.Tool
+            return [same, toolcage.tools.base.NEWER]
+    """
+    assert call(source, others=others).data == [True, 1]
+
+
+def test_modules_that_were_loaded_before_need_not_come_again() -> None:
+    modules = {"their_tools": "from toolcage import tool\n@tool\ndef body():\n    'D.'\n    return 7\n"}
+    tool = {"module": "their_tools", "attribute": "body", "how": "attribute", "init": None, "modules": modules}
+    assert one_call.start({"action": "call", "tool": tool, "arguments": {}, "context": {}}).data == 7
 
 
 def test_a_class_is_built_from_its_recorded_arguments() -> None:
