@@ -265,7 +265,8 @@ def test_a_rule_without_the_facts_that_it_needs_denies(
     load: Load, declarations: Mapping[str, ToolDeclaration]
 ) -> None:
     arguments = {"database": "shop", "sql": "SELECT 1"}
-    for missing in ({}, {"sql": Facts(kind="text")}, {"sql": Facts(kind="sql")}):
+    other_kind = SqlFacts(kind="text")  # type: ignore[arg-type]
+    for missing in ({}, {"sql": Facts(kind="text")}, {"sql": Facts(kind="sql")}, {"sql": other_kind}):
         refused = decide(load(SHOP), declarations["query_database"], arguments, missing)
         assert (refused.effect, refused.code) == ("deny", "policy.error")
 
