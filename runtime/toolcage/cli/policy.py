@@ -167,7 +167,10 @@ def _show_file(console: Console, path: Path, role: Role | None, fault: str | Non
     if not role.grants:
         console.print("  grants nothing")
         return
-    table = Table("tool", "allow", "ask", "deny", "resources", "cage")
+    table = Table()
+    table.add_column("tool", no_wrap=True, min_width=min(40, max(map(len, role.grants))))
+    for heading in ("allow", "ask", "deny", "resources", "cage"):
+        table.add_column(heading)
     for name, grant in role.grants.items():
         reach = "; ".join(f"{argument}: {', '.join(sorted(names))}" for argument, names in grant.resources.items())
         cage = f"{grant.sandbox.isolation}, {size_text(grant.sandbox.memory_bytes)}, {grant.sandbox.wall_s:g}s"
