@@ -55,9 +55,9 @@ class Machine:
         home = str(self.folder)
         environment = {"PATH": f"{home}/bin", "HOME": home, "TMPDIR": home, "SETUP_RUN_DIR": f"{home}/run"}
         command = ["/bin/bash", str(self.folder / "checkout" / "scripts" / script), *arguments]
-        return subprocess.run(
-            command, env=environment | {"OFFERS": ""} | variables, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-        )
+        environment = {"OFFERS": ""} | environment | variables
+        nothing = subprocess.DEVNULL
+        return subprocess.run(command, env=environment, stdin=nothing, capture_output=True, text=True, check=False)
 
     def asked(self, name: str) -> list[str]:
         log = self.folder / "log"

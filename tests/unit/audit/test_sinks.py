@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,6 +158,75 @@ def test_while_no_new_file_can_be_opened_every_append_raises_at_once(tmp_path: P
                 log.append(Event(type="note"))
         folder.mkdir(mode=0o700)
         log.append(Event(type="note")).wait()
+
+
+class FailingDisk:
+    """`os.fdatasync` of a disk that fails when told to: the write before it may or may not have reached the platter."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.failures = 0
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self._sync = os.fdatasync
+        monkeypatch.setattr(os, "fdatasync", self.fdatasync)
+
+    def fdatasync(self, fd: int) -> None:
+        self.reached.set()
+        self.go_on.wait()
+        if self.failures:
+            self.failures -= 1
+            raise OSError(errno.EIO, "Input/output error")
+        self._sync(fd)
+
+
+def test_a_record_whose_sync_failed_is_not_durable_and_not_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FailingDisk(monkeypatch)
+    with AuditLog.open(tmp_path, runtime_id="run") as log:
+        log.append(Event(type="note", note="first")).wait()
+        disk.failures = 1
+        with pytest.raises(AuditError, match="Input/output error"):
+            log.append(Event(type="note", note="second")).wait()
+        assert [record["note"] for record in read_records(tmp_path)] == ["first"]
+        log.append(Event(type="note", note="third")).wait()
+    assert verify(tmp_path).ok
+
+
+def test_what_was_queued_behind_a_failed_group_fails_and_the_next_ticket_names_its_true_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FailingDisk(monkeypatch)
+    with AuditLog.open(tmp_path, runtime_id="run") as log:
+        disk.go_on.clear()
+        disk.failures = 1
+        tickets = [log.append(Event(type="note", note="in the group"))]
+        assert disk.reached.wait(30)
+        tickets += [log.append(Event(type="note", note="behind it")) for _ in range(5)]
+        disk.go_on.set()
+        for ticket in tickets:
+            with pytest.raises(AuditError):
+                ticket.wait()
+        after = log.append(Event(type="note", note="after"))
+        after.wait()
+    records = {record["note"]: record for record in read_records(tmp_path)}
+    assert records["after"]["seq"] == after.seq == 2
+    assert "behind it" not in records
+    assert verify(tmp_path).ok
+
+
+def test_each_loss_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FailingDisk(monkeypatch)
+    with AuditLog.open(tmp_path, runtime_id="run") as log:
+        for failures in (3, 1):
+            for _ in range(failures):
+                disk.failures = 1
+                with pytest.raises(AuditError):
+                    log.append(Event(type="note", note="lost")).wait()
+            log.append(Event(type="note", note="kept")).wait()
+    details = [record["detail"] for record in read_records(tmp_path) if "detail" in record]
+    assert details == ['{"lost_records":3}', '{"lost_records":1}']
 
 
 class _UncuttableSink(FileSink):
