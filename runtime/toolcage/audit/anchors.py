@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolcage.audit.chain import Head
+from toolcage.audit.chain import MIN_KEY_BYTES, Head
 from toolcage.errors import AuditError
-
-MIN_KEY_BYTES: Final = 16
 
 
 class _HeadFile(BaseModel):

@@ -32,6 +32,7 @@ from toolcage.audit.record import (
 
 VERSION: Final = 1
 GENESIS: Final = "0" * 64
+MIN_KEY_BYTES: Final = 16
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """A longer record is refused when written and malformed when read, so no file can make a reader fill the memory."""
 

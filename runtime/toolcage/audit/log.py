@@ -22,8 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from toolcage.audit.anchors import MIN_KEY_BYTES, write_head
-from toolcage.audit.chain import MAX_LINE_BYTES, Head, canonical, extend
+from toolcage.audit.chain import MAX_LINE_BYTES, MIN_KEY_BYTES, Head, canonical, extend
 from toolcage.audit.record import Event, Payload, Record, RecordType, payload_of, type_of
 from toolcage.audit.sinks import FileSink
 from toolcage.errors import AuditError, UsageError
@@ -180,6 +179,8 @@ class AuditLog:
         Raises:
             AuditError: the file cannot be written.
         """
+        from toolcage.audit.anchors import write_head  # its model of the file costs more than all of this package
+
         head = self.head()
         write_head(path, head)
         return head

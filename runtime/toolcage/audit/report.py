@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 import hmac
-import os
-import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import Final, Literal
 
 from toolcage.audit.anchors import read_head
 from toolcage.audit.chain import GENESIS, MAX_LINE_BYTES, Head, MalformedLine, Parsed, mac_of, parse_line
+from toolcage.audit.files import NAME, chains_in, lines_of
 from toolcage.audit.record import Payload
-from toolcage.errors import AuditError
 
 Problem = Literal[
     "record.malformed", "record.changed", "record.missing", "record.misplaced", "record.foreign", "chain.broken",
@@ -31,7 +27,6 @@ Problem = Literal[
     "line.torn", "intent.open", "runtime.no_end", "chain.starts_late",
 ]  # fmt: skip
 
-_NAME: Final = re.compile(r"(?P<runtime>.+)\.\d{6,}\.jsonl")
 _RAN: Final = ("ok", "tool_error")
 
 
@@ -85,7 +80,7 @@ def verify(path: Path, *, key: bytes | None = None, head: Head | Path | None = N
         AuditError: there is nothing to read at `path`, or the head's file is not one.
     """
     expected = read_head(head) if isinstance(head, Path) else head
-    chains = _chains(path)
+    chains = chains_in(path)
     whole = path.is_dir()
     checks = [_check_chain(files, key=key, head=expected, whole=whole) for files in chains.values()]
     errors = [check.error for check in checks if check.error is not None]
@@ -108,9 +103,9 @@ def read_records(path: Path) -> Iterator[Mapping[str, str | int]]:
     Raises:
         AuditError: there is nothing to read at `path`.
     """
-    for files in _chains(path).values():
+    for files in chains_in(path).values():
         for file in files:
-            for _, line in _lines(file):
+            for _, line in lines_of(file):
                 try:
                     parsed = parse_line(line.removesuffix(b"\n"))
                 except MalformedLine:
@@ -167,7 +162,7 @@ class _Bad(Exception):
 def _check_chain(files: list[Path], *, key: bytes | None, head: Head | None, whole: bool) -> _Check:
     check = _Check(key=key, expected=head, whole=whole)
     for position, file in enumerate(files):
-        for number, line in _lines(file):
+        for number, line in lines_of(file):
             last = position == len(files) - 1
             try:
                 _check_line(check, line, file=file, number=number, last_file=last)
@@ -229,7 +224,7 @@ def _check_link(check: _Check, fields: Payload, seq: int, file: Path) -> None:
 
 def _start(check: _Check, fields: Payload, seq: int, file: Path) -> None:
     check.runtime = str(fields["runtime"])
-    named = _NAME.fullmatch(file.name)
+    named = NAME.fullmatch(file.name)
     if named is not None and named["runtime"] != check.runtime:
         raise _Bad("record.foreign", "the record belongs to another runtime than the file", seq)
     if seq == 1 or check.whole:
@@ -293,36 +288,3 @@ def _look_back(check: _Check, file: Path) -> None:
 def _head_missing(path: Path, head: Head) -> Finding:
     message = f"record {head.seq} of runtime {head.runtime}, the exported head, is not there: the log was truncated"
     return Finding(problem="head.truncated", file=str(path), seq=head.seq, message=message)
-
-
-# --- files ---------------------------------------------------------------------------------------------------------
-
-
-def _chains(path: Path) -> dict[str, list[Path]]:
-    """Each runtime's files in order. A single file is a chain of its own."""
-    if not path.is_dir():
-        return {path.name: [path]}
-    chains: dict[str, list[Path]] = {}
-    for file in sorted(path.glob("*.jsonl")):
-        named = _NAME.fullmatch(file.name)
-        chains.setdefault(named["runtime"] if named else file.name, []).append(file)
-    if not chains:
-        raise AuditError(f"no audit log in {path}: it holds no *.jsonl file")
-    return chains
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        with _open(path) as file:
-            yield from enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1)
-    except OSError as error:
-        raise AuditError(f"audit log cannot be read: {path}: {error.strerror or error}") from error
-
-
-def _open(path: Path) -> BinaryIO:
-    # Non-blocking, so that a pipe laid in the folder cannot hold the reader.
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise AuditError(f"audit log refused: {path} is not a regular file")
-    return os.fdopen(fd, "rb")
