@@ -26,6 +26,7 @@ from toolcage.errors import EngineError
 PING_IDLE_S: Final = 8.0
 MAX_IDLE_S: Final = 600.0
 BACKOFF_S: Final = (0.5, 30.0)
+REFILL_DELAY_S: Final = 0.03
 WORKERS: Final = 2
 OnProblem = Callable[[str], None]
 
@@ -133,6 +134,8 @@ class Pool:
                 if shelf.idle:
                     cage = shelf.idle.popleft()
                     self._running.add(cage)
+                    if shelf.idle:  # a creation costs the engine a quarter of a second: let the call have it first
+                        shelf.not_before = max(shelf.not_before, time.monotonic() + REFILL_DELAY_S)
                     self._changed.notify_all()
                     return cage
                 if self._total() < self._terms.max_cages or self._evict(shelf):
@@ -217,6 +220,10 @@ class Pool:
         self._doomed.put(min(others, key=lambda shelf: shelf.last_used).idle.popleft())
         return True
 
+    def _short(self) -> bool:
+        """Whether some kind has fewer idle cages than wanted, to be looked at again soon."""
+        return any(len(shelf.idle) + shelf.coming < shelf.wanted for shelf in self._shelves.values())
+
     def _lacking(self) -> _Shelf | None:
         if self._total() >= self._terms.max_cages:
             return None
@@ -240,7 +247,7 @@ class Pool:
         while True:
             with self._changed:
                 while not self._closed and (shelf := self._lacking()) is None:
-                    self._changed.wait(1.0)
+                    self._changed.wait(REFILL_DELAY_S if self._short() else 1.0)
                 if self._closed:
                     return
                 assert shelf is not None

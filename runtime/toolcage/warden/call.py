@@ -31,7 +31,6 @@ class Call:
         self.status: int | None = None
         self.over = False
         self.counters_before = counters.read()
-        self.cpu_before_s = counters.children_cpu_s()
         self._unsent = bytearray()
         self._payload_ended = False
         ends = [os.pipe() for _ in range(4)]

@@ -5,23 +5,27 @@ The host classifies outcomes from differences of these counters, never from an e
 
 from __future__ import annotations
 
-import os
-
 _V1 = {
     "oom_kills": ("/sys/fs/cgroup/memory/memory.oom_control", "oom_kill"),
     "pids_refused": ("/sys/fs/cgroup/pids/pids.events", "max"),
     "memory_peak": ("/sys/fs/cgroup/memory/memory.max_usage_in_bytes", None),
+    "cpu_ns": ("/sys/fs/cgroup/cpuacct/cpuacct.usage", None),
 }
 _V2 = {
     "oom_kills": ("/sys/fs/cgroup/memory.events", "oom_kill"),
     "pids_refused": ("/sys/fs/cgroup/pids.events", "max"),
     "memory_peak": ("/sys/fs/cgroup/memory.peak", None),
+    "cpu_us": ("/sys/fs/cgroup/cpu.stat", "usage_usec"),
 }
 
 
 def read() -> dict[str, int]:
-    """`oom_kills` and `pids_refused` as counts since the cage began, `memory_peak` in bytes."""
-    return {name: _value(*_V2[name]) or _value(*_V1[name]) for name in _V2}
+    """Counts since the cage began: `oom_kills`, `pids_refused`, `memory_peak` in bytes, `cpu_us` in microseconds."""
+    found = {name: _value(*place) for name, place in _V2.items()}
+    if not any(found.values()):
+        found = {name: _value(*place) for name, place in _V1.items()}
+        found["cpu_us"] = found.pop("cpu_ns") // 1000
+    return found
 
 
 def _value(path: str, key: str | None) -> int:
@@ -42,9 +46,3 @@ def _value(path: str, key: str | None) -> int:
 def _number(text: str) -> int:
     stripped = text.strip()
     return int(stripped) if stripped.isdigit() else 0
-
-
-def children_cpu_s() -> float:
-    """Processor seconds, user and system, of every process that the warden has reaped."""
-    times = os.times()
-    return times.children_user + times.children_system

@@ -199,7 +199,7 @@ class Warden:
                 oom_kills=after["oom_kills"] - call.counters_before["oom_kills"],
                 pids_refused=after["pids_refused"] - call.counters_before["pids_refused"],
                 memory_peak=after["memory_peak"],
-                cpu_s=round(counters.children_cpu_s() - call.cpu_before_s, 6),
+                cpu_s=(after["cpu_us"] - call.counters_before["cpu_us"]) / 1e6,
                 wall_s=round(wall_s, 6),
             )
         )

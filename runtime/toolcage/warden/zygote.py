@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -25,6 +26,7 @@ PR_SET_DUMPABLE = 4
 STATUS = struct.Struct("!ii")
 READY = STATUS.pack(0, 0)
 STARTED = -1
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 _ENVIRONMENT = {
     "HOME": "/workspace",
@@ -41,8 +43,7 @@ _ENVIRONMENT = {
 
 def prctl(option: int, value: int) -> None:
     """The system call; raises OSError when the kernel refuses, because every use here is a protection."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if _LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl refused")
 
 
@@ -56,6 +57,8 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
     os.environ.update(_ENVIRONMENT)
     child = _load(bundle)
     os.dup2(null, 2)  # until here a failure to load is told to the operator
+    gc.collect()
+    gc.freeze()  # a collection in a child would otherwise copy every page that is shared with it now
     control.send(READY)
     while True:
         descriptors = _receive(control)
@@ -72,8 +75,8 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
 
 
 def _await_end(pid: int) -> int:
-    """The wait status of a child, left unreaped: should this process be killed before it has told the status, the warden
-    inherits the child and still learns it."""
+    """The wait status of a child, left unreaped: should this process be killed before it has told the status, the
+    warden inherits the child and still learns it."""
     ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     return ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
