@@ -24,7 +24,7 @@ _FRAME = re.compile(  # begins with one class, which the engine scans for fast
     r"(?<=<)[ \t]{0,8}\|[ \t]{0,8}[^\s<>|][^<>|\n]{0,60}\|[ \t]{0,8}>"
     rf"|(?<=<)<?[ \t]{{0,8}}/?[ \t]{{0,8}}{_TOOL_WORD}\b(?:[^<>\n]{{0,120}}>>?|(?=[^<>\n]{{0,120}}\Z))"
     r"|(?<=<)<[ \t]{0,8}/?[ \t]{0,8}SYS[ \t]{0,8}>>"
-    r"|(?<=\[)[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|(?:AVAILABLE_)?TOOLS?(?:_CALLS?|_RESULTS?|_CONTENT)?)"
+    r"|(?<=\[)[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS?|RESULTS?|CONTENT))"
     r"[ \t]{0,8}\])",
     re.IGNORECASE,
 )

@@ -93,6 +93,8 @@ _NAMED = (
     r"|client[_-]?secret|secret[_-]?key|private[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key)"
 )
 _NAMED_HINTS = ("pass", "pwd", "secret", "api", "key", "auth", "access")
+# Most prefixes are so distinctive that they count in the middle of a word too: a colour code or a label may stand
+# directly before the key. The others (`task-…` holds `sk-…`) need a beginning.
 _START = r"(?<![A-Za-z0-9])"
 _WORD_START = r"(?<![A-Za-z0-9_-])"
 
@@ -116,7 +118,7 @@ _SHAPES = (
     _Shape(
         "aws_access_key",
         ("AKIA", "ASIA", "ABIA", "ACCA"),
-        re.compile(_START + r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])"),
+        re.compile(r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])"),
     ),
     _Shape(
         "aws_secret_key",
@@ -135,19 +137,17 @@ _SHAPES = (
         ),
         folded=True,
     ),
-    _Shape(
-        "github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(_START + r"gh[pousr]_[A-Za-z0-9]{30,}+")
-    ),
+    _Shape("github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"gh[pousr]_[A-Za-z0-9]{30,}+")),
     _Shape("github_token", ("github_pat_",), re.compile(r"github_pat_[A-Za-z0-9_]{22,}+")),
     _Shape(
         "gitlab_token",
         ("gl",),
-        re.compile(_START + r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas|imt|ffct)-[A-Za-z0-9_.=-]{20,}+"),
+        re.compile(r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas|imt|ffct)-[A-Za-z0-9_.=-]{20,}+"),
     ),
     _Shape(
         "slack_token",
         ("xox", "xapp-"),
-        re.compile(_START + r"(?:xox[a-z](?:\.xox[a-z])?-|xapp-)[A-Za-z0-9-]{10,}+"),
+        re.compile(r"(?:xox[a-z](?:\.xox[a-z])?-|xapp-)[A-Za-z0-9-]{10,}+"),
         _mixed,
     ),
     _Shape(
@@ -158,19 +158,24 @@ _SHAPES = (
     _Shape(
         "stripe_key",
         ("sk_", "rk_", "whsec_"),
-        re.compile(_START + r"(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+|whsec_[A-Za-z0-9+/]{24,}+=*)"),
+        re.compile(r"(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+|whsec_[A-Za-z0-9+/]{24,}+=*)"),
     ),
-    _Shape("anthropic_key", ("sk-ant-",), re.compile(_START + r"sk-ant-[A-Za-z0-9_-]{16,}+")),
+    _Shape(
+        "api_key",
+        ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-or-v1-"),
+        re.compile(r"sk-(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}+"),
+    ),
+    _Shape("anthropic_key", ("sk-ant-",), re.compile(r"sk-ant-[A-Za-z0-9_-]{16,}+")),
     _Shape("api_key", ("sk-",), re.compile(_WORD_START + r"sk-[A-Za-z0-9_-]{20,}+"), _mixed),
-    _Shape("google_key", ("AIza",), re.compile(_START + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])")),
+    _Shape("google_key", ("AIza",), re.compile(r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])")),
     _Shape(
         "google_token",
         ("ya29.", "GOCSPX-"),
-        re.compile(_START + r"(?:ya29\.[A-Za-z0-9_-]{20,}+|GOCSPX-[A-Za-z0-9_-]{20,}+)"),
+        re.compile(r"(?:ya29\.[A-Za-z0-9_-]{20,}+|GOCSPX-[A-Za-z0-9_-]{20,}+)"),
     ),
     _Shape("huggingface_token", ("hf_",), re.compile(_START + r"hf_[A-Za-z]{30,}+")),
-    _Shape("npm_token", ("npm_",), re.compile(_START + r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])")),
-    _Shape("pypi_token", ("pypi-AgE",), re.compile(_START + r"pypi-AgE[A-Za-z0-9_-]{40,}+")),
+    _Shape("npm_token", ("npm_",), re.compile(r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])")),
+    _Shape("pypi_token", ("pypi-AgE",), re.compile(r"pypi-AgE[A-Za-z0-9_-]{40,}+")),
     _Shape(
         "sendgrid_key",
         ("SG.",),

@@ -237,11 +237,16 @@ class ToolResult:
     def _sections(self) -> list[tuple[str, str]]:
         files = "\n".join(f"{_line(a.name)} ({a.media_type}, {a.size} bytes)" for a in self.artifacts)
         data = "" if self.data is None else self.data if isinstance(self.data, str) else _json(self.data)
-        named = (("error", self.error or ""), ("data", data), ("stdout", self.stdout), ("stderr", self.stderr))
-        if self.hint and self._hint_is_the_tools:
-            named = (*named, ("hint", self.hint))
+        hint = self.hint if self._hint_is_the_tools else None
+        named = [
+            ("error", self.error),
+            ("hint", hint),
+            ("data", data),
+            ("stdout", self.stdout),
+            ("stderr", self.stderr),
+        ]
         # Cleaned again: this costs little, changes nothing in a result of the line, and covers one built by hand.
-        return [(name, clean_text(value, _RENDERED)[0]) for name, value in (*named, ("files", files)) if value]
+        return [(name, clean_text(value, _RENDERED)[0]) for name, value in [*named, ("files", files)] if value]
 
     def _body(self, max_bytes: int) -> str:
         sections = self._sections()
