@@ -15,7 +15,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -25,12 +25,12 @@ from toolcage.audit.record import Event
 from toolcage.cage import sweep
 from toolcage.cage.live import Owner
 from toolcage.cage.pool import PoolTerms
-from toolcage.cleaning.stream import StreamCleaner
 from toolcage.errors import AuditError, Refused, ResourceError, RuntimeClosedError, UsageError
 from toolcage.line.approve import Approver, approve
 from toolcage.line.authorize import authorize
 from toolcage.line.clean import clean
 from toolcage.line.execute import execute
+from toolcage.line.live_output import OnText, live_output
 from toolcage.line.means import Means
 from toolcage.line.parse import parse
 from toolcage.line.result import ToolResult, refused, result
@@ -44,9 +44,7 @@ from toolcage.state import default_state_dir
 from toolcage.tools import base
 from toolcage.tools.registry import ALIASES, ToolRegistry, builtin_tools
 from toolcage.types import (
-    ApprovedCall,
     AuthorizedCall,
-    OutputTerms,
     Refusal,
     SandboxTerms,
     Status,
@@ -59,9 +57,10 @@ if TYPE_CHECKING:
     from toolcage.facts.sql_text import Dialect
 
 RawCall = bytes | str | Mapping[str, object]
-OnText = Callable[[str, str], None]
 ONE_SHOT: Final = PoolTerms(min_idle=0)
 CLOSE_S: Final = 15.0
+_CLOSED: Final = "the runtime is closed; make a new one"
+_CLOSED_DURING: Final = "the runtime was closed during the call"
 _T = TypeVar("_T")
 _current: contextvars.ContextVar[Session | None] = contextvars.ContextVar("toolcage_session", default=None)
 
@@ -72,23 +71,31 @@ class CancelToken:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cancelled = False
-        self._callbacks: list[Callable[[], object]] = []
+        self._callbacks: dict[object, Callable[[], object]] = {}
 
     def cancel(self) -> None:
         """Ends the calls that hold this token, now and later: each answers `cancelled`."""
         with self._lock:
             self._cancelled = True
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
+            callbacks, self._callbacks = self._callbacks, {}
+        for callback in callbacks.values():
             callback()
 
-    def when_cancelled(self, callback: Callable[[], object]) -> None:
-        """Calls `callback` once, at once when the token is cancelled already."""
+    @contextlib.contextmanager
+    def watched(self, callback: Callable[[], object]) -> Iterator[None]:
+        """Inside the block, `callback` is called once when the token is cancelled; at once when it is already."""
+        key = object()
         with self._lock:
-            if not self._cancelled:
-                self._callbacks.append(callback)
-                return
-        callback()
+            cancelled = self._cancelled
+            if not cancelled:
+                self._callbacks[key] = callback
+        if cancelled:
+            callback()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callbacks.pop(key, None)
 
 
 class Runtime:
@@ -112,7 +119,9 @@ class Runtime:
         self._approver = approver
         self._terms = pool or PoolTerms()
         self._closing = contextlib.ExitStack()
+        self._begun = False
         self._closed = False
+        self._gate = threading.Lock()
         self._validators: dict[str, tuple[ToolDeclaration, Validator]] = {}
         try:
             self._open(policies, tools, audit_key)
@@ -128,6 +137,7 @@ class Runtime:
     ) -> None:
         self._log = AuditLog.open(self._state_dir / "audit", runtime_id=self._id, key=audit_key)
         self._closing.callback(self._log.close)
+        self._closing.callback(self._note_end)
         self._closing.enter_context(sweep.alive(self._state_dir, self._id))
         owner = Owner(host=sweep.host_id(self._state_dir), runtime=self._id)
         self._registry = ToolRegistry(describer=self._describe, lock_folder=self._state_dir)
@@ -149,6 +159,7 @@ class Runtime:
         self._closing.callback(self._stop_loop)
         digests = MappingProxyType({role.name: role.digest for role in self._roles.values()})
         self._log.append(Event(type="runtime_start", detail=MappingProxyType({"policies": digests}))).wait()
+        self._begun = True
         base._call_through = _call_in_current_session
 
     @classmethod
@@ -220,11 +231,10 @@ class Runtime:
 
     def close(self) -> None:
         """Ends running calls, removes every cage, closes the audit log. A second call does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        with contextlib.suppress(AuditError):
-            self._log.append(Event(type="runtime_end"))
+        with self._gate:
+            if self._closed:
+                return
+            self._closed = True
         self._closing.close()
 
     def __enter__(self) -> Self:
@@ -253,7 +263,7 @@ class Runtime:
             approved = await approve(screened, session=session.id, approver=self._approver)
             trail.reached(approved)
             await trail.intend()
-            with _live_output(approved, on_output) as stream:
+            async with live_output(authorized.output, on_output) as stream:
                 output = await execute(approved, means=self._means, on_output=stream)
             clean_output = clean(output)
             refusal = output.refusal
@@ -305,11 +315,22 @@ class Runtime:
     # inside
 
     def _submit(self, coroutine: Coroutine[Any, Any, _T]) -> concurrent.futures.Future[_T]:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        """Hands over to the loop thread. Under the gate, so that nothing is handed over behind the loop's end."""
+        with self._gate:
+            if not self._closed:
+                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        coroutine.close()
+        raise RuntimeClosedError(_CLOSED)
 
     def _check_open(self) -> None:
         if self._closed:
-            raise RuntimeClosedError("the runtime is closed; make a new one")
+            raise RuntimeClosedError(_CLOSED)
+
+    def _check_may_wait(self) -> None:
+        self._check_open()
+        if threading.current_thread() is self._thread:
+            raise UsageError("a call that waits was made inside the runtime's own loop, for instance by an async"
+                             " approver; await acall there")  # fmt: skip
 
     def _declarations(self) -> Mapping[str, ToolDeclaration]:
         own = {name: self._registry.get_tool(name) for name in self._registry.list_tools()}
@@ -332,6 +353,13 @@ class Runtime:
         with contextlib.suppress(AuditError):
             self._log.append(Event(type="pool", note=text[:2000]))
 
+    def _note_end(self) -> None:
+        """The last record, behind the closings of the calls that `close` ended."""
+        if not self._begun:
+            return
+        with contextlib.suppress(AuditError):
+            self._log.append(Event(type="runtime_end"))
+
     def _stop_loop(self) -> None:
         """Cancels what runs, waits until each call has closed its record, then ends the loop's thread."""
 
@@ -343,7 +371,7 @@ class Runtime:
                 await asyncio.wait(running, timeout=CLOSE_S)
 
         with contextlib.suppress(TimeoutError):
-            self._submit(drain()).result(CLOSE_S + 5)
+            asyncio.run_coroutine_threadsafe(drain(), self._loop).result(CLOSE_S + 5)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_S)
         if not self._thread.is_alive():
@@ -380,7 +408,8 @@ class Session:
         """Takes one call through the line and waits for its result. Never raises for what the call does.
 
         `files` are attached (relative name → bytes). `on_output` gets (`stdout` or `stderr`, cleaned text) while it
-        runs, from another thread. Ctrl-C ends the call before it is raised here. Raises RuntimeClosedError.
+        runs, from another thread; one that blocks or raises loses only its own view. Ctrl-C ends the call before it is
+        raised here. Raises RuntimeClosedError.
         """
         raw = {"tool": tool, "arguments": arguments or {}}
         return self.call_raw(raw, files=files, on_output=on_output, cancel=cancel)
@@ -394,14 +423,14 @@ class Session:
         cancel: CancelToken | None = None,
     ) -> ToolResult:
         """The same for a call as a model wrote it: JSON bytes or text, or a mapping, with `tool` and `arguments`."""
-        self._runtime._check_open()
+        self._runtime._check_may_wait()
         ended = threading.Event()
         token = cancel or CancelToken()
         future = self._runtime._submit(self._answer(raw, files, on_output, token, ended))
         try:
             return future.result()
         except concurrent.futures.CancelledError:
-            raise RuntimeClosedError("the runtime was closed during the call") from None
+            raise RuntimeClosedError(_CLOSED_DURING) from None
         except BaseException:
             token.cancel()
             ended.wait(CLOSE_S)
@@ -420,13 +449,20 @@ class Session:
         self._runtime._check_open()
         raw = {"tool": tool, "arguments": arguments or {}}
         answer = self._answer(raw, files, on_output, cancel or CancelToken(), threading.Event())
-        return await asyncio.wrap_future(self._runtime._submit(answer))
+        future = self._runtime._submit(answer)
+        waiting = asyncio.wrap_future(future)
+        try:
+            await asyncio.wait([waiting])
+        except asyncio.CancelledError:
+            waiting.cancel()  # the caller's task, not the call: the call is cancelled with it
+            raise
+        if waiting.cancelled():
+            raise RuntimeClosedError(_CLOSED_DURING)
+        return waiting.result()
 
-    def map(
-        self, calls: Iterable[tuple[str, Mapping[str, object]]], *, max_concurrent: int = 8
-    ) -> list[ToolResult]:
+    def map(self, calls: Iterable[tuple[str, Mapping[str, object]]], *, max_concurrent: int = 8) -> list[ToolResult]:
         """Many calls with bounded concurrency, results in the order of `calls`; a failure loses none of the others."""
-        self._runtime._check_open()
+        self._runtime._check_may_wait()
 
         async def run() -> list[ToolResult]:
             gate = asyncio.Semaphore(max_concurrent)
@@ -438,7 +474,14 @@ class Session:
 
             return list(await asyncio.gather(*(one(tool, arguments) for tool, arguments in calls)))
 
-        return self._runtime._submit(run()).result()
+        future = self._runtime._submit(run())
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise RuntimeClosedError(_CLOSED_DURING) from None
+        except BaseException:
+            future.cancel()
+            raise
 
     def __enter__(self) -> Self:
         self._tokens.append(_current.set(self))
@@ -461,9 +504,14 @@ class Session:
         Either way the cage is dead and the record closed when this returns, and `ended` is set then."""
         loop = asyncio.get_running_loop()
         passing = asyncio.ensure_future(self._runtime._pass(self, raw, files, on_output))
-        cancel.when_cancelled(lambda: loop.call_soon_threadsafe(passing.cancel))
+
+        def end() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed, so the call has ended
+                loop.call_soon_threadsafe(passing.cancel)
+
         try:
-            await asyncio.wait([passing])
+            with cancel.watched(end):
+                await asyncio.wait([passing])
         except asyncio.CancelledError:
             passing.cancel()
             await asyncio.wait([passing])
@@ -531,24 +579,6 @@ def _check_resources(roles: Mapping[str, Role], resources: Resources) -> None:
                     f"{role.source}: role {role.name} names the database {name}, which the resources file does not"
                     f" have (it has: {known}); add it there and pass that file as `resources`"
                 )
-
-
-@contextlib.contextmanager
-def _live_output(approved: ApprovedCall, on_output: OnText | None) -> Any:
-    """The byte callback for `execute` that hands cleaned text to the caller's, or None when there is none."""
-    if on_output is None:
-        yield None
-        return
-    terms: OutputTerms = approved.screened.authorized.output
-    cleaners = {
-        name: StreamCleaner(terms, lambda text, name=name: on_output(name, text))  # type: ignore[misc]
-        for name in ("stdout", "stderr")
-    }
-    try:
-        yield lambda name, piece: cleaners[name].feed(piece)
-    finally:
-        for cleaner in cleaners.values():
-            cleaner.close()
 
 
 def _call_in_current_session(tool: base.Tool, arguments: Mapping[str, Any], is_async: bool) -> Any:

@@ -7,6 +7,8 @@ the caller. Arguments are recorded as canonical text, so that a decision can be 
 
 from __future__ import annotations
 
+import asyncio
+
 from toolcage.audit.log import AuditLog, Ticket
 from toolcage.audit.record import Closing, Intent, facts_text
 from toolcage.errors import AuditError, Refused, UsageError
@@ -55,7 +57,12 @@ class Trail:
         """Writes the intent and waits until it is durable. Raises Refused (`unavailable`)."""
         try:
             ticket = self._log.append(Intent(**self._fields))  # type: ignore[arg-type]
-            await ticket.durable()
+            try:
+                await ticket.durable()
+            except asyncio.CancelledError:  # the record is on its way all the same, and the closing must name it
+                await ticket.durable()
+                self._intent = ticket
+                raise
         except (AuditError, UsageError) as error:
             raise Refused(unwritable("nothing was run", error)) from error
         self._intent = ticket
