@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from toolcage.cage.live import LiveCage, OnOutput, CageRecipe
+from toolcage.cage.live import CageRecipe, LiveCage, OnOutput
 from toolcage.cage.outcome import classify, exit_code
 from toolcage.cage.pool import PoolBusy, PoolClosed
 from toolcage.cage.report import MIB, CageReport, CallOrder
@@ -38,6 +38,7 @@ from toolcage.types import (
 
 OUTPUT_FLOOD: Final = 8 * MIB
 RESULT_BYTES: Final = 4 * MIB
+RESULT_DEPTH: Final = 128
 HOST_GRACE_S: Final = 5.0
 MAX_TOOL_TEXT: Final = 4000
 _RUNS_PROGRAMS: Final = frozenset({"python", "shell"})
@@ -202,10 +203,27 @@ def _read_result(report: CageReport, authorized: AuthorizedCall) -> tuple[JSON, 
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None, _failure("tool.no_result", "the tool ended without a readable result", None)
     if success is True:
-        return freeze(answer.get("data")), None
+        data = answer.get("data")
+        if _deeper_than(data, RESULT_DEPTH):
+            return None, _failure("result.too_deep", "the tool's result is nested too deeply", "Return a flatter one.")
+        return freeze(data), None
     if runs_programs and error is None:
         return None, None
     return None, _failure(_code(answer.get("code")), str(error)[:MAX_TOOL_TEXT], answer.get("hint"))
+
+
+def _deeper_than(value: object, levels: int) -> bool:
+    """Not recursive: what the decoder could still read may be more than later stages' stacks can hold."""
+    level = [value]
+    while level and levels:
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        levels -= 1
+    return any(isinstance(item, dict | list) for item in level)
 
 
 def _no_constant(word: str) -> None:
@@ -254,6 +272,4 @@ def _truncated(report: CageReport) -> tuple[Truncation, ...]:
 
 def _unready(status: Any, code: str, message: str, operator: str | None) -> Refused:
     hint = None if status == "cancelled" else "Nothing is wrong with the call; try it again later."
-    return Refused(
-        Refusal(status=status, code=code, message=message, hint=hint, operator=operator, retryable=True)
-    )
+    return Refused(Refusal(status=status, code=code, message=message, hint=hint, operator=operator, retryable=True))
