@@ -98,7 +98,7 @@ async def _ask(approver: Approver, request: ApprovalRequest) -> Approval:
                 answer = await answer
     except TimeoutError:
         raise _needed("nobody answered the request for approval in time") from None
-    except Exception as error:  # noqa: BLE001 - an approver that fails has not approved, whatever it raised
+    except Exception as error:  # an approver that fails has not approved, whatever it raised
         raise _needed("the request for approval failed", f"{type(error).__name__}: {error}"[:500]) from error
     if isinstance(answer, Approval):
         return answer

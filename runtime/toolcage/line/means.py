@@ -1,8 +1,8 @@
 """What execution needs on this host: the engine, the images, warm cages, database snapshots, and each tool's source.
 
-Connected when first needed and again after the engine came back, so a runtime starts without an engine and a call then
-says `unavailable`. It decides nothing about a call: recipes follow from the terms that the policy fixed. Isolation modes
-that this version does not have are strengthened to `container`, never weakened.
+Connected when first needed, so a runtime starts without an engine and a call then says `unavailable`; every request after
+that asks the engine anew, so it heals. It decides nothing about a call: recipes follow from the terms that the policy
+fixed. Isolation modes that this version does not have are strengthened to `container`, never weakened.
 """
 
 from __future__ import annotations
@@ -223,5 +223,3 @@ def _without_known(shipment: Shipment, recipe: CageRecipe) -> dict[str, object]:
     payload = shipment.payload()
     payload["modules"] = {name: source for name, source in payload["modules"].items() if name not in known}
     return payload
-
-
