@@ -1,7 +1,7 @@
 """What execution needs on this host: the engine, the images, warm cages, database snapshots, and each tool's source.
 
-Connected when first needed, so a runtime starts without an engine and a call then says `unavailable`; every request after
-that asks the engine anew, so it heals. It decides nothing about a call: recipes follow from the terms that the policy
+Connected when first needed, so a runtime starts without an engine and a call then says `unavailable`; later requests
+ask the engine anew, so that heals. It decides nothing about a call: recipes follow from the terms that the policy
 fixed. Isolation modes that this version does not have are strengthened to `container`, never weakened.
 """
 
