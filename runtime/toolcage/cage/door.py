@@ -65,6 +65,16 @@ class Door:
             self._take(self._read(deadline))
         return self._frames.pop(0)
 
+    def silent(self) -> bool:
+        """Whether the stream is open and nothing has come: how the door of an idle cage is, and a dead one's is not."""
+        try:
+            self._socket.recv(1)  # whatever comes unasked ends the cage, so nothing is lost by taking it
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except OSError:
+            return False
+        return False
+
     def shut(self) -> None:
         """Ends the stream; a thread that waits on it gets DoorClosed."""
         try:

@@ -123,6 +123,10 @@ class LiveCage:
         except (DoorClosed, DoorTimeout, DoorMalformed):
             return False
 
+    def looks_alive(self) -> bool:
+        """Whether an idle cage's door is still open. Costs nothing, and tells one that died on the shelf."""
+        return self._door.silent()
+
     def call(self, order: CallOrder, on_output: OnOutput | None = None) -> CageReport:
         """Runs the one call that this cage is for. Never raises for what the cage does: the report says it."""
         if self.used:

@@ -2,8 +2,8 @@
 
 Taking a cage that is idle never waits behind a creation. What was taken is replaced in the background; a creation that
 fails is tried again only after a growing pause. Used cages are removed off the caller's path, and `close` waits for
-that. A cap holds for running and idle cages together; at the cap, idle cages of other kinds make room, then callers wait
-in a bounded queue, then the answer is `busy`.
+that. A cap holds for running and idle cages together; at the cap, idle cages of other kinds make room, then callers
+wait in a bounded queue, then the answer is `busy`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolcage.cage.engine import Engine
-from toolcage.cage.live import LiveCage, Owner, CageRecipe
+from toolcage.cage.live import CageRecipe, LiveCage, Owner
 from toolcage.cage.spec import FIRST_UID
 from toolcage.errors import EngineError
 
@@ -131,6 +131,7 @@ class Pool:
                     raise PoolClosed
                 shelf = self._shelf(recipe)
                 shelf.wanted, shelf.last_used = self._terms.min_idle, time.monotonic()
+                self._drop_dead(shelf)
                 if shelf.idle:
                     cage = shelf.idle.popleft()
                     self._running.add(cage)
@@ -211,6 +212,13 @@ class Pool:
 
     def _total(self) -> int:
         return len(self._running) + sum(len(shelf.idle) + shelf.coming for shelf in self._shelves.values())
+
+    def _drop_dead(self, shelf: _Shelf) -> None:
+        """A cage that died on the shelf (the engine was restarted, somebody killed it) is nobody's call to lose."""
+        dead = [cage for cage in shelf.idle if not cage.looks_alive()]
+        for cage in dead:
+            shelf.idle.remove(cage)
+            self._doomed.put(cage)
 
     def _evict(self, wanting: _Shelf) -> bool:
         """Makes room by giving up the idle cage of the kind that was used longest ago."""
@@ -310,10 +318,19 @@ class Pool:
             self._doomed.put(cage)
 
     def _remove_doomed(self) -> None:
+        """Removes what is done with. What the engine did not remove now is tried again with every later one."""
+        kept: list[LiveCage] = []
         while (cage := self._doomed.get()) is not None:
-            try:
-                cage.destroy()
-            except EngineError as error:
-                self._on_problem(f"a used cage was not removed: {error}")
-            with self._changed:
-                self._counts["removed"] += 1
+            kept = [item for item in (*kept, cage) if not self._removed(item)]
+        for item in kept:
+            self._removed(item)
+
+    def _removed(self, cage: LiveCage) -> bool:
+        try:
+            cage.destroy()
+        except EngineError as error:
+            self._on_problem(f"a used cage was not removed: {error}")
+            return False
+        with self._changed:
+            self._counts["removed"] += 1
+        return True
