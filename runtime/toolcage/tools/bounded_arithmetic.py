@@ -39,7 +39,7 @@ def too_big() -> ToolFailure:
 def bits(value: Any) -> int:
     """An upper bound of the size of a value in bits; zero for what cannot grow."""
     if isinstance(value, Fraction):
-        return value.numerator.bit_length() + value.denominator.bit_length()
+        return value.numerator.bit_length() + (value.denominator.bit_length() if value.denominator != 1 else 0)
     return value.bit_length() if isinstance(value, int) else 0
 
 
@@ -56,6 +56,11 @@ def whole(value: Any, what: str) -> int:
     if isinstance(value, int | Fraction | Decimal) and value == math.trunc(value):
         return math.trunc(value)
     raise ToolFailure("calc.bad_argument", f"A whole number is needed for {what}.")
+
+
+def _log2_size(value: Fraction) -> float:
+    """The bits of a fraction, not rounded up: what a power multiplies."""
+    return math.log2(abs(value.numerator) or 1) + math.log2(value.denominator)
 
 
 def _multiply(left: Any, right: Any) -> Any:
@@ -103,7 +108,7 @@ def _power(base: Any, exponent: Any, modulus: Any = None) -> Any:
     if isinstance(exponent, Fraction) and exponent.denominator == 1:
         exponent = exponent.numerator
     if isinstance(base, int | Fraction) and isinstance(exponent, int):
-        if abs(exponent) > MAX_EXPONENT or (bits(base) * abs(exponent) > MAX_BITS and abs(base) not in (0, 1)):
+        if abs(exponent) > MAX_EXPONENT or _log2_size(Fraction(base)) * abs(exponent) > MAX_BITS:
             raise too_big()
         return Fraction(base) ** exponent
     if isinstance(base, Decimal) or isinstance(exponent, Decimal):

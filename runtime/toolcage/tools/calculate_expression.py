@@ -163,7 +163,7 @@ def _check_node(node: ast.AST) -> None:
         )
     if isinstance(node, ast.Constant) and type(node.value) not in (int, float, complex, bool):
         raise ToolFailure("calc.not_allowed", "Not possible in an expression: text.", "Use numbers and functions only.")
-    if isinstance(node, ast.Constant) and not cmath.isfinite(bounded(node.value)):
+    if isinstance(node, ast.Constant) and not _finite(bounded(node.value)):
         raise too_big()
     if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
         raise ToolFailure("calc.not_allowed", "Functions are called by name, with arguments in order.")

@@ -22,7 +22,6 @@ import re
 import sqlite3
 import sys
 import time
-import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +51,7 @@ LIMITS = {
 
 DATABASE_ERRORS = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError)
 
+_PLAIN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
 _READING_WORDS = ("select", "with", "values")
 _ENGINE_PREFIXES = ("sqlite_", "pragma_")
 # Rows of temporary indexes are inserted and deleted while reading; these occur only where something changes.
@@ -281,7 +281,8 @@ def _mentions(sql: str, words: frozenset[str], name: str) -> bool:
 
 def _connect(path: str) -> sqlite3.Connection:
     # The path is percent-encoded whole, so that no `?` in it adds a parameter.
-    uri = f"file:{urllib.parse.quote(path, safe='/')}?mode=ro"
+    encoded = "".join(chr(byte) if byte in _PLAIN_BYTES else f"%{byte:02X}" for byte in path.encode())
+    uri = f"file:{encoded}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0, timeout=1.0)
     for setting in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
         connection.execute(f"PRAGMA {setting}")

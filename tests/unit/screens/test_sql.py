@@ -1,0 +1,231 @@
+"""The floor for SQL without the engine's own guards: this layer alone stops every attack, and lets analysts work."""
+
+import json
+import os
+import pathlib
+
+import pytest
+
+from toolcage.errors import Refused
+from toolcage.facts.sql import read
+from toolcage.screens import screen_facts
+
+CORPORA = pathlib.Path(os.environ.get("TOOLCAGE_CORPORA") or pathlib.Path(__file__).parents[4] / "shared" / "corpora")
+
+
+def screen(text: str, dialect: str = "sqlite") -> None:
+    screen_facts(read(text, dialect))
+
+
+def code_of(text: str, dialect: str = "sqlite") -> str:
+    with pytest.raises(Refused) as caught:
+        screen(text, dialect)
+    assert caught.value.refusal.status == "blocked"
+    assert caught.value.refusal.hint
+    return caught.value.refusal.code
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "sql.empty"),
+        ("-- nothing", "sql.empty"),
+        ("SELECT 1; SELECT 2", "sql.multiple_statements"),
+        ("SELECT 1; DROP TABLE t", "sql.multiple_statements"),
+        ("ATTACH 'x' AS y", "sql.attach"),
+        ("DETACH y", "sql.attach"),
+        ("PRAGMA writable_schema = 1", "sql.pragma"),
+        ("SELECT * FROM pragma_table_info('t')", "sql.pragma"),
+        ("SELECT * FROM pragma_database_list", "sql.pragma"),
+        ("SELECT 1 WHERE 1 IN pragma_table_list", "sql.pragma"),
+        ("INSERT INTO t VALUES (1)", "sql.writes"),
+        ("REPLACE INTO t VALUES (1)", "sql.writes"),
+        ("UPDATE t SET a = 1", "sql.writes"),
+        ("DELETE FROM t", "sql.writes"),
+        ("WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", "sql.writes"),
+        ("WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", "sql.writes"),
+        ("WITH x AS (SELECT 1) DELETE FROM t", "sql.writes"),
+        ("SELECT * INTO x FROM t", "sql.writes"),
+        ("SELECT * FROM t FOR UPDATE", "sql.writes"),
+        ("CREATE TABLE x AS SELECT 1", "sql.defines"),
+        ("CREATE VIEW v AS SELECT 1", "sql.defines"),
+        ("CREATE TRIGGER a AFTER INSERT ON t BEGIN DELETE FROM t; END", "sql.multiple_statements"),
+        ("DROP TABLE t", "sql.defines"),
+        ("ALTER TABLE t RENAME TO u", "sql.defines"),
+        ("BEGIN", "sql.transaction"),
+        ("COMMIT", "sql.transaction"),
+        ("SAVEPOINT x", "sql.transaction"),
+        ("RELEASE x", "sql.transaction"),
+        ("EXPLAIN SELECT 1", "sql.command"),
+        ("EXPLAIN QUERY PLAN SELECT 1", "sql.command"),
+        ("VACUUM", "sql.command"),
+        ("VACUUM INTO '/tmp/x'", "sql.command"),
+        ("REINDEX", "sql.command"),
+        ("ANALYZE", "sql.command"),
+        ("1 + 1", "sql.not_select"),
+        ("DEALLOCATE_ALL x", "sql.not_select"),
+        ("SELECT load_extension('x')", "sql.load_extension"),
+        ("SELECT LOAD_EXTENSION('x', 'y') FROM t", "sql.load_extension"),
+        ("SELECT readfile('/etc/passwd')", "sql.function_not_allowed"),
+        ("SELECT writefile('x', 'y')", "sql.function_not_allowed"),
+        ("SELECT edit('x')", "sql.function_not_allowed"),
+        ("SELECT fts3_tokenizer('x')", "sql.function_not_allowed"),
+        ("SELECT sqlite_source_id()", "sql.function_not_allowed"),
+        ("SELECT zeroblob(1000000000)", "sql.function_not_allowed"),
+        ("SELECT randomblob(9)", "sql.function_not_allowed"),
+        ("SELECT * FROM fsdir('.')", "sql.function_not_allowed"),
+        ("SELECT * FROM generate_series(1, 1000000000)", "sql.function_not_allowed"),
+        ("SELECT a MATCH 'x' FROM t", "sql.node_not_allowed"),
+        ("SELECT a REGEXP 'x' FROM t", "sql.node_not_allowed"),
+        ("SELECT sql FROM sqlite_master", "sql.system_table"),
+        ("SELECT sql FROM SQLITE_SCHEMA", "sql.system_table"),
+        ('SELECT sql FROM main."sqlite_master"', "sql.system_table"),
+        ("SELECT * FROM temp.x", "sql.system_table"),
+        ("SELECT * FROM other.orders", "sql.system_table"),
+        ("SELECT * FROM dbstat", "sql.system_table"),
+        ("SELECT 1 WHERE 1 IN sqlite_master", "sql.system_table"),
+        ("SELECT (SELECT group_concat(sql) FROM sqlite_master)", "sql.system_table"),
+    ],
+)
+def test_everything_but_one_reading_query_is_refused_with_its_own_code(text: str, code: str) -> None:
+    assert code_of(text) == code
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("WITH x AS (UPDATE t SET a = 1 RETURNING a) SELECT a FROM x", "sql.writes"),
+        ("SELECT a INTO x FROM t", "sql.writes"),
+        ("SELECT a FROM t FOR SHARE", "sql.writes"),
+        ("COPY t TO PROGRAM 'sh'", "sql.writes"),
+        ("GRANT SELECT ON t TO u", "sql.defines"),
+        ("DO $$ BEGIN END $$", "sql.unreadable"),
+        ("CALL f()", "sql.command"),
+        ("LISTEN c", "sql.command"),
+        ("SET ROLE x", "sql.command"),
+        ("SHOW all", "sql.command"),
+        ("LOCK TABLE t", "sql.command"),
+        ("EXPLAIN ANALYZE DELETE FROM t", "sql.command"),
+        ("START TRANSACTION", "sql.transaction"),
+        *(
+            (f"SELECT {call}", "sql.function_not_allowed")
+            for call in (
+                "pg_read_file('x')", "\"pg_read_file\"('x')", "pg_catalog.pg_read_file('x')", "lo_import('x')",
+                "set_config('a', 'b', false)", "current_setting('a')", "query_to_xml('delete from t', true, true, '')",
+                "dblink('x', 'y')", "nextval('s')", "pg_terminate_backend(1)", "pg_sleep(9)", "pg_notify('a', 'b')",
+                "pg_advisory_lock(1)", "txid_current()", "evil.lower('x')", "table_to_xml('t', true, true, '')",
+            )
+        ),
+        ("SELECT * FROM pg_ls_dir('.')", "sql.function_not_allowed"),
+        ("SELECT * FROM t, LATERAL pg_read_file('x')", "sql.function_not_allowed"),
+        ("SELECT * FROM ROWS FROM (pg_ls_dir('.'))", "sql.function_not_allowed"),
+        ("SELECT current_user", "sql.node_not_allowed"),
+        ("SELECT 'pg_shadow'::regclass", "sql.node_not_allowed"),
+        ("SELECT * FROM pg_shadow", "sql.system_table"),
+        ("SELECT * FROM pg_catalog.pg_class", "sql.system_table"),
+        ('SELECT * FROM "pg_catalog"."pg_class"', "sql.system_table"),
+        ("SELECT * FROM information_schema.tables", "sql.system_table"),
+    ],
+)  # fmt: skip
+def test_postgres_calls_that_do_more_than_compute_are_refused(text: str, code: str) -> None:
+    assert code_of(text, "postgres") == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1",
+        "SELECT 1;",
+        "VALUES (1, 2), (3, 4)",
+        "SELECT * FROM orders -- a comment; with 'quotes'",
+        "WITH r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT sum(n) FROM r",
+        "SELECT rank() OVER w FROM t WINDOW w AS (PARTITION BY a ORDER BY b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "SELECT count(*) FILTER (WHERE b > ?) FROM t GROUP BY a HAVING c > :n ORDER BY 1 NULLS LAST LIMIT 5 OFFSET 2",
+        "SELECT strftime('%Y-%m', day), json_extract(j, '$.a.b'), j ->> '$.c' FROM t",
+        "SELECT value FROM orders, json_each(orders.tags)",
+        "SELECT CASE WHEN a IS NOT NULL THEN 'x' || b END FROM t WHERE c IN (SELECT d FROM u) AND e BETWEEN 1 AND 2",
+        "SELECT a FROM t WHERE b LIKE '%x!_%' ESCAPE '!' OR b GLOB 'x*' UNION ALL SELECT c FROM u",
+        "SELECT * FROM t ORDER BY random() LIMIT 5",
+        "SELECT a AS \"delete\", 'DROP TABLE t' FROM t WHERE note = 'insert into x; --'",
+        "SELECT update_count, created FROM inserts",
+        "SELECT * FROM a NATURAL LEFT JOIN b JOIN c USING (id)",
+        "SELECT round(avg(x), 2), median(x), printf('%.2f', x) FROM t",
+    ],
+)  # fmt: skip
+def test_ordinary_queries_pass(text: str) -> None:
+    screen(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT DISTINCT ON (a) a, b::numeric(10, 2) FROM t ORDER BY a, b DESC",
+        "SELECT date_trunc('month', d), percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM t GROUP BY 1",
+        "SELECT now() - interval '7 days', extract(year FROM d), d AT TIME ZONE 'utc' FROM t",
+        "SELECT x.* FROM t CROSS JOIN LATERAL (SELECT t.a) x",
+        "SELECT u FROM unnest(ARRAY[1, 2]) AS u, generate_series(1, 3) g",
+        "SELECT string_agg(a, ', ' ORDER BY a), array_agg(b) FROM t GROUP BY GROUPING SETS ((c), ())",
+        "SELECT a ~* 'x', b ->> 'k', c @> '{}', d ILIKE '%z%' FROM t",
+        "SELECT count(*) FROM t WHERE a = ANY (ARRAY[1, 2]) FETCH FIRST 3 ROWS ONLY",
+        "SELECT coalesce(a, $1), nullif(b, 0), greatest(c, d) FROM public.t",
+    ],
+)
+def test_ordinary_postgres_queries_pass(text: str) -> None:
+    screen(text, "postgres")
+
+
+def test_a_refusal_names_the_offending_part() -> None:
+    with pytest.raises(Refused) as caught:
+        screen("SELECT readfile(a) FROM t")
+    assert "`readfile`" in caught.value.refusal.message
+    with pytest.raises(Refused) as caught:
+        screen("SELECT a REGEXP 'x' FROM t")
+    assert "RegexpLike" in caught.value.refusal.message
+
+
+# --- public sets ---------------------------------------------------------------------------------------------------
+
+
+def corpus(name: str) -> list[str]:
+    path = CORPORA / f"{name}.jsonl"
+    if not path.is_file():
+        pytest.skip(f"the corpus {name} is not here; set TOOLCAGE_CORPORA to its folder")
+    return [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def accepted(texts: list[str], dialect: str) -> list[str]:
+    passed = []
+    for text in texts:
+        try:
+            screen(text, dialect)
+        except Refused:
+            continue
+        passed.append(text)
+    return passed
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_at_least_99_percent_of_analysts_selects_pass(dialect: str) -> None:
+    texts = corpus(f"sql_select_benign_{dialect}")
+    assert len(accepted(texts, dialect)) >= 0.99 * len(texts)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_of_a_parsers_own_statements_only_queries_pass(dialect: str) -> None:
+    passed = accepted(corpus("sql_statements_any"), dialect)
+    assert passed
+    assert [text for text in passed if not text.lstrip("( ").upper().startswith(("SELECT", "WITH", "VALUES"))] == []
+    facts = [read(text, dialect) for text in passed]
+    assert not any(fact.writes or fact.statements != 1 for fact in facts)
+    assert not any(fact.node_types & {"Create", "Drop", "Alter", "Set", "Command", "Lock", "Into"} for fact in facts)
+
+
+def test_injected_fragments_never_make_a_second_statement_or_a_write() -> None:
+    for fragment in corpus("sql_injection_fragments"):
+        pasted = [f"SELECT * FROM users WHERE name = '{fragment}'", f"SELECT * FROM users WHERE id = {fragment}"]
+        for text in accepted(pasted, "sqlite"):
+            facts = read(text)
+            assert facts.statements == 1
+            assert not facts.writes

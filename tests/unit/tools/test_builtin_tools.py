@@ -1,0 +1,52 @@
+"""What the host is told about the built-in tools, and what a cage needs to run them."""
+
+import ast
+import sys
+
+import pytest
+
+from toolcage.tools.base import Tool, declaration_of
+from toolcage.tools.calculate_expression import CalculateExpression
+from toolcage.tools.describe_database import DescribeDatabase
+from toolcage.tools.execute_python import ExecutePython
+from toolcage.tools.query_database import QueryDatabase
+from toolcage.tools.shipping import ship
+
+TOOLS = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase]
+IN_IMAGE = {"RestrictedPython", "pydantic"}
+STANDARD = sys.stdlib_module_names | {"annotationlib"}  # the latter from Python 3.14 on
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_everything_a_body_imports_is_shipped_or_in_the_standard_library(tool: type[Tool]) -> None:
+    modules = ship(tool()).modules
+    for source in modules.values():
+        for node in ast.walk(ast.parse(source)):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [name.name for name in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                top = name.partition(".")[0]
+                assert name in modules or top in STANDARD or top in IN_IMAGE
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_descriptions_say_what_when_when_not_input_and_output(tool: type[Tool]) -> None:
+    declared = declaration_of(tool())
+    for part in ("Use it", "Do not use it", "Input:", "Output:"):
+        assert part in declared["description"]
+    assert declared["parameters"]["additionalProperties"] is False
+    assert len(declared["parameters"]["properties"]) <= 5
+    assert all("description" in schema for schema in declared["parameters"]["properties"].values())
+
+
+def test_isolation_effects_and_kinds_are_the_closed_ones() -> None:
+    declared = {tool.name: declaration_of(tool()) for tool in TOOLS}
+    assert declared["execute_python"]["isolation"] == "container"
+    assert declared["query_database"]["effects"] == ["reads_private"]
+    assert declared["describe_database"]["effects"] == ["reads_private"]
+    assert declared["query_database"]["kinds"] == {"sql": "sql"}
+    assert declared["query_database"]["resources"] == {"database": "database"}
+    assert declared["execute_python"]["kinds"] == {"code": "python"}
