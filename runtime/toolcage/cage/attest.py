@@ -16,8 +16,10 @@ _CONFIG_FIELDS: Final = (
     "Cmd", "User", "WorkingDir", "Hostname", "OpenStdin", "StdinOnce", "AttachStdin", "AttachStdout", "AttachStderr",
     "Tty", "StopSignal", "NetworkDisabled",
 )  # fmt: skip
-_ALSO_EMPTY: Final[tuple[Any, ...]] = ("GroupAdd", "VolumesFrom", "Mounts", "ExtraHosts", "Dns", "Sysctls", "DeviceRequests", "Links",
-                      "DeviceCgroupRules", "ContainerIDFile")  # fmt: skip
+_ALSO_EMPTY: Final = (
+    "GroupAdd", "VolumesFrom", "Mounts", "ExtraHosts", "Dns", "Sysctls", "DeviceRequests", "Links",
+    "DeviceCgroupRules", "ContainerIDFile",
+)  # fmt: skip
 """HostConfig fields that the request leaves out and that must not have been filled in."""
 
 

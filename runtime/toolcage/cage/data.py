@@ -1,7 +1,7 @@
 """What a cage is given to read: consistent snapshots of databases, taken by the host, never the live file.
 
-A snapshot is taken with the backup API, so a writer beside it is no problem and a write-ahead log is included; its header
-is then set to the journal mode that a read-only folder can open. One connection per database stays open, because
+A snapshot is taken with the backup API, so a writer beside it is no problem and a write-ahead log is included; its
+header is then set to the journal mode that a read-only folder can open. One connection per database stays open, because
 `PRAGMA data_version` on it tells exactly whether anybody has written since: an unchanged database costs no copy.
 """
 

@@ -1,7 +1,7 @@
 """Containers that a dead host process left behind, and how they are told from those of a living one.
 
-A runtime holds a lock on its own file in the state directory for as long as it lives; the kernel releases it however the
-process ends. A container is an orphan when it carries this host's label and its runtime's lock is free, or when its
+A runtime holds a lock on its own file in the state directory for as long as it lives; the kernel releases it however
+the process ends. A container is an orphan when it carries this host's label and its runtime's lock is free, or when its
 lease is over by a margin, whoever made it. A second runtime on the same engine is never touched.
 """
 

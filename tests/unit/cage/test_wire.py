@@ -65,7 +65,9 @@ def test_a_control_frame_with_an_op_is_read() -> None:
     assert json.loads(frame.payload) == {"op": "done", "n": 3}
 
 
-@pytest.mark.parametrize(("frame_type", "payload"), [(wire.DATA, b"x" * (wire.MAX_DATA_BYTES + 1)), (wire.PING, b"x"), (9, b"")])
+@pytest.mark.parametrize(
+    ("frame_type", "payload"), [(wire.DATA, b"x" * (wire.MAX_DATA_BYTES + 1)), (wire.PING, b"x"), (9, b"")]
+)
 def test_what_the_other_side_would_refuse_cannot_be_encoded(frame_type: int, payload: bytes) -> None:
     with pytest.raises(wire.WireError):
         wire.encode(frame_type, 1, payload)

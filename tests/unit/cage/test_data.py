@@ -1,0 +1,110 @@
+"""Snapshots: consistent, current, openable on a read-only folder, and free when nothing was written."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolcage.cage import data
+from toolcage.cage.data import Snapshot, Snapshots
+from toolcage.errors import ResourceError
+
+
+@pytest.fixture
+def snapshots() -> Iterator[Snapshots]:
+    made = Snapshots()
+    yield made
+    made.close()
+
+
+def database(path: Path, *, wal: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    if wal:
+        connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE items (name TEXT)")
+    connection.execute("INSERT INTO items VALUES ('first')")
+    return connection
+
+
+def names(snapshot: Snapshot, folder: Path) -> list[str]:
+    """What a reader of a read-only folder sees in it."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "copy.sqlite"
+    path.write_bytes(snapshot.content)
+    reader = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    found = [row[0] for row in reader.execute("SELECT name FROM items")]
+    reader.close()
+    assert [item.name for item in folder.iterdir()] == ["copy.sqlite"]
+    path.unlink()
+    return found
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_a_snapshot_holds_what_was_committed_and_opens_read_only(
+    tmp_path: Path, snapshots: Snapshots, wal: bool
+) -> None:
+    writer = database(tmp_path / "shop.db", wal=wal)
+    assert names(snapshots.current("shop", tmp_path / "shop.db"), tmp_path / "out") == ["first"]
+    writer.execute("BEGIN")
+    writer.execute("INSERT INTO items VALUES ('not committed')")
+    assert names(snapshots.current("shop", tmp_path / "shop.db"), tmp_path / "out") == ["first"]
+    writer.execute("COMMIT")
+    assert names(snapshots.current("shop", tmp_path / "shop.db"), tmp_path / "out") == ["first", "not committed"]
+    writer.close()
+
+
+def test_an_unchanged_database_costs_no_second_copy_and_a_changed_one_gets_another_digest(
+    tmp_path: Path, snapshots: Snapshots
+) -> None:
+    writer = database(tmp_path / "shop.db")
+    first = snapshots.current("shop", tmp_path / "shop.db")
+    assert snapshots.current("shop", tmp_path / "shop.db") is first
+    writer.execute("UPDATE items SET name = 'other'")
+    second = snapshots.current("shop", tmp_path / "shop.db")
+    assert second.file.sha256 != first.file.sha256
+    assert names(second, tmp_path / "out") == ["other"]
+    writer.close()
+
+
+def test_a_database_that_was_replaced_is_read_anew(tmp_path: Path, snapshots: Snapshots) -> None:
+    database(tmp_path / "shop.db").close()
+    snapshots.current("shop", tmp_path / "shop.db")
+    other = database(tmp_path / "new.db")
+    other.execute("UPDATE items SET name = 'replaced'")
+    other.close()
+    (tmp_path / "new.db").replace(tmp_path / "shop.db")
+    assert names(snapshots.current("shop", tmp_path / "shop.db"), tmp_path / "out") == ["replaced"]
+
+
+def test_taking_a_snapshot_never_changes_the_database(tmp_path: Path, snapshots: Snapshots) -> None:
+    database(tmp_path / "shop.db").close()
+    before = (tmp_path / "shop.db").read_bytes()
+    snapshots.current("shop", tmp_path / "shop.db")
+    assert (tmp_path / "shop.db").read_bytes() == before
+    assert [item.name for item in tmp_path.iterdir()] == ["shop.db"]
+
+
+def test_a_path_with_uri_characters_is_only_a_path(tmp_path: Path, snapshots: Snapshots) -> None:
+    path = tmp_path / "a?mode=rwc&x#%41.db"
+    database(path).close()
+    assert names(snapshots.current("shop", path), tmp_path / "out") == ["first"]
+
+
+def test_a_missing_or_broken_database_is_an_error_that_names_the_resource_and_not_the_path(
+    tmp_path: Path, snapshots: Snapshots
+) -> None:
+    (tmp_path / "text.db").write_text("this is no database, it only has the name of one" * 50)
+    for name in ("missing.db", "text.db"):
+        with pytest.raises(ResourceError, match="database shop could not be read"):
+            snapshots.current("shop", tmp_path / name)
+    assert not (tmp_path / "missing.db").exists()
+
+
+def test_a_database_above_the_limit_is_refused_before_it_is_copied(
+    tmp_path: Path, snapshots: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database(tmp_path / "shop.db").close()
+    monkeypatch.setattr(data, "MAX_BYTES", 4096)
+    with pytest.raises(ResourceError, match="larger than 4096 bytes"):
+        snapshots.current("shop", tmp_path / "shop.db")
