@@ -1,6 +1,6 @@
 """What the audit log costs: durable records a second in groups, one record's latency, verified records a second.
 
-Prints figures and asserts nothing. A run takes a few seconds and about 100 MB in a temporary folder.
+A run takes a few seconds and about 100 MB in a temporary folder.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from toolcage.audit import AuditLog, Closing, Intent
 from toolcage.audit.report import verify
@@ -76,25 +77,31 @@ def sync_floor(folder: Path) -> float:
     return (time.perf_counter() - started) / SINGLES * 1e3
 
 
-def main() -> None:
-    """Runs and prints all three."""
+def run() -> dict[str, Any]:
+    """Records a second written durably in groups and verified; milliseconds of one record, beside a bare fdatasync."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "audit")
         with AuditLog.open(folder, runtime_id="bench", key=b"k" * 32) as log:
-            print(f"audit: durable in groups of {IN_FLIGHT}: {write_groups(log):,.0f} records/s (aim 5,000)")
+            durable = write_groups(log)
         with AuditLog.open(folder, runtime_id="single") as log:
             times = write_singles(log)
-            p99 = statistics.quantiles(times, n=100)[98]
-            floor = sync_floor(Path(name))
-            print(f"audit: one record durable: p50 {statistics.median(times):.2f} ms, p99 {p99:.2f} ms", end="")
-            print(f" (bare write and fdatasync: {floor:.2f} ms)")
-        for label, key in (("hashes", None), ("hashes and macs", b"k" * 32)):
-            started = time.perf_counter()
-            report = verify(folder / "bench.000001.jsonl", key=key)
-            rate = report.records / (time.perf_counter() - started)
-            verdict = "whole" if report.ok else "NOT WHOLE"
-            print(f"audit: verify {label}: {rate:,.0f} records/s (aim 100,000), log {verdict}")
+        return {
+            f"durable records/s, groups of {IN_FLIGHT}": round(durable),
+            "one record durable, ms": {
+                "p50": round(statistics.median(times), 3),
+                "p99": round(statistics.quantiles(times, n=100)[98], 3),
+                "bare fdatasync": round(sync_floor(Path(name)), 3),
+            },
+            "verified records/s": {
+                "hashes": _verify_rate(folder / "bench.000001.jsonl", None),
+                "hashes and macs": _verify_rate(folder / "bench.000001.jsonl", b"k" * 32),
+            },
+        }
 
 
-if __name__ == "__main__":
-    main()
+def _verify_rate(path: Path, key: bytes | None) -> int:
+    started = time.perf_counter()
+    report = verify(path, key=key)
+    if not report.ok:
+        raise RuntimeError(f"the log that was measured does not verify: {report.errors}")
+    return round(report.records / (time.perf_counter() - started))

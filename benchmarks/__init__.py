@@ -1,0 +1,1 @@
+"""Measurements, never tests: `python -m benchmarks` runs them all and writes `benchmarks/results/`."""

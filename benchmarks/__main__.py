@@ -1,0 +1,70 @@
+"""Runs every measurement, prints a table, and writes what was measured, where and when, to `benchmarks/results/`.
+
+`python -m benchmarks [NAME …]` runs some of them. Figures of one run share one machine and one moment: compare ratios.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import audit, call, decision, importing
+
+RESULTS = Path(__file__).parent / "results"
+SERIES: dict[str, Callable[[], dict[str, Any]]] = {
+    "call": call.run,
+    "decision": decision.run,
+    "import": importing.run,
+    "audit": audit.run,
+}
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(SERIES)
+    unknown = set(names) - SERIES.keys()
+    if unknown:
+        sys.exit(f"no such measurement: {', '.join(sorted(unknown))}; there are: {', '.join(SERIES)}")
+    measured = {name: SERIES[name]() for name in names}
+    _print(measured)
+    RESULTS.mkdir(exist_ok=True)
+    for name, figures in measured.items():
+        document = {"measured": name, "on": _machine(), "figures": figures}
+        (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def _print(measured: dict[str, dict[str, Any]]) -> None:
+    table = Table("measurement", "figure", "value", title="toolcage benchmarks")
+    for name, figures in measured.items():
+        for figure, value in _flat(figures):
+            table.add_row(name, figure, f"{value:,}" if isinstance(value, int | float) else str(value))
+    Console().print(table)
+
+
+def _flat(figures: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for name, value in figures.items():
+        rows += _flat(value, f"{prefix}{name} ") if isinstance(value, dict) else [(prefix + name, value)]
+    return rows
+
+
+if __name__ == "__main__":
+    main()
