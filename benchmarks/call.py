@@ -3,7 +3,7 @@
 The reference creates, starts, waits for and removes a container of the same image with the very same configuration
 (every hardening flag), whose command prints the same line: the engine's own cost, with neither policy nor audit. Where
 the `docker` command is installed it is timed too. The three take turns, so that they share whatever else the machine
-does. Warm calls are paced: a cage costs the engine about 0.2 s to make, so a caller that never pauses measures the engine.
+does. Warm calls are paced: a cage costs the engine about 0.2 s to make; a caller that never pauses measures the engine.
 """
 
 from __future__ import annotations
