@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
+PLAIN_COLUMNS: Final = 100
 Verdict = Literal["ok", "advice", "problem"]
 
 
@@ -56,17 +57,21 @@ def _engine_findings(version: Any, info: Any) -> list[Finding]:
     major = int(number.split(".")[0]) if number.split(".")[0].isdigit() else 0
     findings = [Finding(check="engine", verdict="ok", found=f"version {number}, API {version.get('ApiVersion')}")]
     if major < 29:
-        findings.append(Finding(check="engine age", verdict="advice", found=f"{number} has known advisories fixed in 29.7",
+        found = f"{number} has known advisories fixed in 29.7"
+        findings.append(Finding(check="engine age", verdict="advice", found=found,
                                 mend="upgrade the engine to 29.7 or newer"))  # fmt: skip
-    has = {name: any(name in option for option in options) for name in ("seccomp", "apparmor", "selinux", "userns", "rootless")}
+    names = ("seccomp", "apparmor", "selinux", "userns", "rootless")
+    has = {name: any(name in option for option in options) for name in names}
     if not has["seccomp"]:
         findings.append(Finding(check="seccomp", verdict="problem", found="the engine has no seccomp support",
                                 mend="use a kernel and an engine with seccomp"))  # fmt: skip
     if not (has["userns"] or has["rootless"]):
+        mend = 'set "userns-remap": "default" in /etc/docker/daemon.json, or run rootless Docker'
         findings.append(Finding(check="user namespace", verdict="advice", found="container users are host users",
-                                mend='set "userns-remap": "default" in /etc/docker/daemon.json, or run rootless Docker'))  # fmt: skip
+                                mend=mend))  # fmt: skip
     if not (has["apparmor"] or has["selinux"]):
-        findings.append(Finding(check="LSM", verdict="advice", found="neither AppArmor nor SELinux confines containers",
+        found = "neither AppArmor nor SELinux confines containers"
+        findings.append(Finding(check="LSM", verdict="advice", found=found,
                                 mend="enable AppArmor or SELinux on the host"))  # fmt: skip
     if str(info.get("CgroupVersion", "1")) == "1":
         findings.append(Finding(check="cgroups", verdict="advice", found="cgroup v1",
@@ -109,8 +114,14 @@ def _print(findings: list[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("check", "", "found", "what to do", title="toolcage doctor")
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(markup=False, highlight=False, width=PLAIN_COLUMNS)
+    table = Table("check", "verdict")
+    table.add_column("found", overflow="fold")
+    table.add_column("what to do", overflow="fold")
     styles = {"ok": "green", "advice": "yellow", "problem": "bold red"}
     for finding in findings:
-        table.add_row(finding.check, Text(finding.verdict, styles[finding.verdict]), Text(finding.found), finding.mend)
-    Console().print(table)
+        cells = (Text(finding.verdict, styles[finding.verdict]), Text(finding.found), Text(finding.mend or ""))
+        table.add_row(finding.check, *cells)
+    console.print(table)

@@ -1,0 +1,50 @@
+"""`toolcage demo`: a scripted agent in two roles, at work in real cages, and the attacks that are stopped.
+
+The calls stand as data in `script`, what they run as text in `programs`; `play` takes each through the line and judges
+it by what it was to show; `table` and `report` show the same rows on a terminal and in an HTML file; `sample` makes the
+database that they work on. Exit 0 only when every useful call worked, every attack ended as it must, the audit log
+verifies and no container is left; else 1, and which row it was. No model, no key, no network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from toolcage.cli.demo.script import Step
+
+
+def demo(
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Folder for the database, the files and report.html.")
+    ] = None,
+) -> None:
+    """Show useful work and stopped attacks, in two roles and real cages."""
+    from toolcage.cli.demo.script import STEPS
+    from toolcage.state import default_state_dir
+
+    raise typer.Exit(show(output or default_state_dir() / "toolcage-demo", STEPS))
+
+
+def show(output: Path, steps: Sequence[Step]) -> int:
+    """Plays the steps, prints the table, writes report.html into `output`, and returns the exit code.
+
+    Raises EngineError or ImageError when no cage can be run here, UsageError for a folder that cannot be used.
+    """
+    from toolcage.cli.demo import play, report, table
+
+    play.require_sandbox()
+    folder = play.own_folder(output)
+    console = table.console()
+    with console.status("making the shop") if console.is_terminal else contextlib.nullcontext() as status:
+        say = (lambda step: None) if status is None else (lambda step: status.update(f"{step.role}: {step.tried}"))
+        played = play.play(folder, steps, on_step=say)
+    page = folder / "report.html"
+    page.write_text(report.page(played), encoding="utf-8")
+    table.show(console, played, page)
+    return 0 if played.passed else 1
