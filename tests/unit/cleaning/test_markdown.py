@@ -14,6 +14,7 @@ LEAVING = {
     "title": ('![a](http://e "t")', '![a] (http://e "t")'),
     "protocol-relative": ("![a](//evil.example/x)", "![a] (//evil.example/x)"),
     "backslashes": ("![a](/\\evil.example)", "![a] (/\\evil.example)"),
+    "backslash before a scheme": ("![a](\\https://e)", "![a] (\\https://e)"),
     "data": ("![a](data:image/svg+xml;base64,PHN2Zz4=)", "![a] (data:image/svg+xml;base64,PHN2Zz4=)"),
     "script": ("[a](javascript:alert(1))", "[a] (javascript:alert(1))"),
     "entity": ("![a](&#104;ttps://e)", "![a] (&#104;ttps://e)"),

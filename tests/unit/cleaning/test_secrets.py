@@ -87,7 +87,19 @@ def test_what_only_looks_like_a_key_stays(text: str) -> None:
 @pytest.mark.parametrize("key", [k for k in KEYS.values() if "\n" not in k and "." not in k])
 @pytest.mark.parametrize(
     "hidden",
-    ["\u200b", "\u200d", "\u00ad", "\x00", "\x1b[31m", "\x1b]0;title\x07", "\U000e0041", "[U+200B]", "␛[31m", "\x9b1m"],
+    [
+        "\u200b",
+        "\u200d",
+        "\u00ad",
+        "\x00",
+        "\x1b[31m",
+        "\x1b]0;title\x07",
+        "\U000e0041",
+        "[U+200B]",
+        "[U+200B +99 invisible]",
+        "␛[31m",
+        "\x9b1m",
+    ],
 )
 def test_hidden_characters_do_not_hide_a_key(key: str, hidden: str) -> None:
     text, count = redact_secrets(f"a {key[:12]}{hidden}{key[12:]} z")

@@ -43,12 +43,14 @@ def test_a_key_in_a_line_of_any_length_never_leaks(before: int, size: int, fille
     assert KEY[-10:] not in text
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(3900, 4300), st.sampled_from(["<script>", "![x](http://e)", "<|im_start|>", "hunter2!", "\x1b[31m"]))
-def test_no_danger_survives_where_a_long_line_is_cut(before: int, danger: str) -> None:
-    raw = ("x" * before + danger + "y" * 8200).encode()
-    text, _ = run(split(raw, 512), exact=("hunter2!",))
-    assert danger not in text
+@pytest.mark.parametrize("danger", [KEY, "hunter2!", "<script>", "![x](http://e)", "<|im_start|>", "</tool_result>"])
+def test_no_danger_survives_where_a_long_line_is_cut(danger: str) -> None:
+    # Fed byte by byte, a line is cut when 8 KiB and one are held, 4 KiB before its end.
+    for inside in range(1, len(danger)):
+        raw = ("." * (4097 - inside) + danger + "." * 8200).encode()
+        text, _ = run(split(raw, 1), exact=("hunter2!",))
+        assert danger not in text
+        assert danger.removesuffix(danger[-4:]) not in text
 
 
 def test_a_private_key_over_many_lines_is_held_until_its_end() -> None:

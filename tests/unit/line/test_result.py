@@ -9,7 +9,7 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolcage.errors import UsageError
@@ -161,6 +161,8 @@ def test_the_hint_of_a_tool_stands_with_its_output_and_our_own_outside() -> None
 
 
 @settings(max_examples=100, deadline=None)
+@example("```\n![a](https://e)")
+@example("x\n````\n```")
 @given(st.text(alphabet="`~<>[]()!:/-*_#\n a", max_size=60))
 def test_no_output_leaves_its_fence_in_markdown(text: str) -> None:
     shown = ToolResult(True, text + "\nEND", hint=text).to_markdown()
