@@ -1,7 +1,8 @@
 """The container engine, as few verbs as the product needs. The only module that imports the `docker` package.
 
 Every failure of the engine or of the way to it is an `EngineError` that says what was asked; nothing is retried here
-and nothing else is tried instead. One client per thread: a client shared by threads is known to freeze under load.
+and nothing else is tried instead. A client serves one thread at a time (shared by threads it is known to freeze under
+load) and is used again by the next: as many are open as were ever needed at once, not one for each thread that was.
 """
 
 from __future__ import annotations
@@ -24,18 +25,19 @@ from docker.context import ContextAPI
 from toolcage.errors import EngineError
 
 REQUEST_TIMEOUT_S = 60
+KEPT_CONNECTIONS = 4  # for each client; over a unix socket it keeps one for every address that it asked
 _NOT_RUNNING = "start Docker (for example `sudo systemctl start docker`), or name its socket in DOCKER_HOST"
 
 
 class Engine:
-    """One engine. Cheap to hold; `close()` closes the connections of every thread."""
+    """One engine. Cheap to hold; `close()` closes every connection."""
 
     def __init__(self, address: str | None, tls: docker.TLSConfig | None = None) -> None:
         self._address = address
         self._tls = tls
-        self._local = threading.local()
-        self._clients: list[docker.APIClient] = []
+        self._free: list[docker.APIClient] = []
         self._lock = threading.Lock()
+        self._closed = False
         self._version = "auto"
 
     @classmethod
@@ -48,9 +50,10 @@ class Engine:
         return engine
 
     def close(self) -> None:
-        """Closes every connection."""
+        """Closes every connection; one that is in use, when it is no longer."""
         with self._lock:
-            clients, self._clients = self._clients, []
+            self._closed = True
+            clients, self._free = self._free, []
         for client in clients:
             client.close()
 
@@ -144,24 +147,34 @@ class Engine:
 
     @contextlib.contextmanager
     def _asking(self, what: str) -> Iterator[docker.APIClient]:
+        client = None
         try:
-            yield self._client()
+            client = self._borrow()
+            yield client
         except docker.errors.APIError as error:
             raise EngineError(f"the engine refused to {what}: {error.explanation or error}") from error
         except (docker.errors.DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError,
                 OSError) as error:  # fmt: skip
             raise EngineError(f"could not {what}: no engine answers; {_NOT_RUNNING}") from error
+        finally:
+            if client is not None:
+                self._give_back(client)
 
-    def _client(self) -> docker.APIClient:
-        client: docker.APIClient | None = getattr(self._local, "client", None)
-        if client is None:
-            client = docker.APIClient(
-                base_url=self._address, tls=self._tls or False, version=self._version, timeout=REQUEST_TIMEOUT_S
-            )
-            self._local.client = client
-            with self._lock:
-                self._clients.append(client)
-        return client
+    def _borrow(self) -> docker.APIClient:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        return docker.APIClient(
+            base_url=self._address, tls=self._tls or False, version=self._version, timeout=REQUEST_TIMEOUT_S,
+            num_pools=KEPT_CONNECTIONS,
+        )  # fmt: skip
+
+    def _give_back(self, client: docker.APIClient) -> None:
+        with self._lock:
+            if not self._closed:
+                self._free.append(client)
+                return
+        client.close()
 
 
 def _address() -> tuple[str | None, docker.TLSConfig | None]:
@@ -177,8 +190,16 @@ def _address() -> tuple[str | None, docker.TLSConfig | None]:
 
 
 def _raw_socket(stream: Any) -> socket.socket:
-    """The socket below the client's wrappers (unix, TCP and TLS differ)."""
+    """The socket below the client's wrappers (unix, TCP and TLS differ), owned by us alone where that is possible.
+
+    The client's response object holds the socket too, in a reference cycle: closing ours would leave the descriptor
+    open until the garbage collector comes by. A TLS socket has state of its own and cannot be taken out.
+    """
     found = getattr(stream, "_sock", stream)
-    if not isinstance(found, socket.socket | ssl.SSLSocket):
+    if isinstance(found, ssl.SSLSocket):
+        return found
+    if not isinstance(found, socket.socket):
         raise EngineError("could not attach to a container: the engine's stream is not a socket")
-    return found
+    own = socket.socket(found.family, found.type, found.proto, fileno=os.dup(found.fileno()))
+    getattr(stream, "_response", stream).close()
+    return own
