@@ -510,6 +510,7 @@ class Session:
                 loop.call_soon_threadsafe(passing.cancel)
 
         try:
+            await asyncio.sleep(0)  # the call begins, so that it is recorded even when it is cancelled already
             with cancel.watched(end):
                 await asyncio.wait([passing])
         except asyncio.CancelledError:
