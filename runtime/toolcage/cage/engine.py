@@ -25,7 +25,6 @@ from docker.context import ContextAPI
 from toolcage.errors import EngineError
 
 REQUEST_TIMEOUT_S = 60
-KEPT_CONNECTIONS = 4  # for each client; over a unix socket it keeps one for every address that it asked
 _NOT_RUNNING = "start Docker (for example `sudo systemctl start docker`), or name its socket in DOCKER_HOST"
 
 
@@ -165,9 +164,8 @@ class Engine:
             if self._free:
                 return self._free.pop()
         return docker.APIClient(
-            base_url=self._address, tls=self._tls or False, version=self._version, timeout=REQUEST_TIMEOUT_S,
-            num_pools=KEPT_CONNECTIONS,
-        )  # fmt: skip
+            base_url=self._address, tls=self._tls or False, version=self._version, timeout=REQUEST_TIMEOUT_S
+        )
 
     def _give_back(self, client: docker.APIClient) -> None:
         with self._lock:
