@@ -31,7 +31,7 @@ def demo(
     raise typer.Exit(show(output or default_state_dir() / "toolcage-demo", STEPS))
 
 
-def show(output: Path, steps: Sequence[Step]) -> int:
+def show(output: Path, steps: Sequence[Step], *, warm_calls: int | None = None) -> int:
     """Plays the steps, prints the table, writes report.html into `output`, and returns the exit code.
 
     Raises EngineError or ImageError when no cage can be run here, UsageError for a folder that cannot be used.
@@ -43,7 +43,8 @@ def show(output: Path, steps: Sequence[Step]) -> int:
     console = table.console()
     with console.status("making the shop") if console.is_terminal else contextlib.nullcontext() as status:
         say = (lambda step: None) if status is None else (lambda step: status.update(f"{step.role}: {step.tried}"))
-        played = play.play(folder, steps, on_step=say)
+        count = play.WARM_CALLS if warm_calls is None else warm_calls
+        played = play.play(folder, steps, warm_calls=count, on_step=say)
     page = folder / "report.html"
     page.write_text(report.page(played), encoding="utf-8")
     table.show(console, played, page)

@@ -103,7 +103,13 @@ def own_folder(folder: Path) -> Path:
     return folder.absolute()
 
 
-def play(folder: Path, steps: Sequence[Step], *, on_step: Callable[[Step], object] = lambda _: None) -> Played:
+def play(
+    folder: Path,
+    steps: Sequence[Step],
+    *,
+    warm_calls: int = WARM_CALLS,
+    on_step: Callable[[Step], object] = lambda _: None,
+) -> Played:
     """Everything from the sample database to the verified log. `folder` is a demo's own (`own_folder`)."""
     started = time.monotonic()
     database_rows = make_shop(folder / "shop.sqlite")
@@ -113,11 +119,11 @@ def play(folder: Path, steps: Sequence[Step], *, on_step: Callable[[Step], objec
     with _canary(folder) as (canary, host_file):
         with Runtime.from_files(policies, resources=resources) as runtime:
             rows = list(_rows(runtime, steps, folder, canary, host_file, on_step))
-            warm_ms = _warm_calls(runtime)
+            warm_ms = _warm_calls(runtime, warm_calls)
             cages = runtime.stats().get("created", 0)
             audit_path = runtime.audit_path
         audit = verify(audit_path)
-        calls = sum(row.result is not None for row in rows) + WARM_CALLS
+        calls = sum(row.result is not None for row in rows) + warm_calls
         problems = tuple(_around(audit, audit_path, calls, canary))
     return Played(
         rows=tuple(rows), database_rows=database_rows, calls=calls, cages=cages,
@@ -219,11 +225,11 @@ def _save(result: ToolResult, folder: Path) -> tuple[str, ...]:
 # --- around the rows -----------------------------------------------------------------------------------------------
 
 
-def _warm_calls(runtime: Runtime) -> list[float]:
-    """How long calls take that find a cage waiting, in milliseconds."""
+def _warm_calls(runtime: Runtime, count: int) -> list[float]:
+    """How long calls take that find a cage waiting, in milliseconds, of `count` calls."""
     session = runtime.session("the demo: warm calls", role="coder")
     taken_ms = []
-    for _ in range(WARM_CALLS):
+    for _ in range(count):
         _await_refill(runtime)
         result = session.call("execute_python", {"code": "6 * 7"})
         if result.success and result.usage.queue_s < _WARM_QUEUE_S:

@@ -242,7 +242,7 @@ CODER: Final[tuple[Step, ...]] = (
     _program("endless_loop", "endless loop", programs.ENDLESS_LOOP, status="timeout", code="limit.wall", demand=_began),
     _program("forged_frames", "forge an answer in the door's frames", programs.FORGED_FRAMES, status="tool_error",
              code="tool.no_result", demand=_forged_nothing),
-    _program("markup", "HTML, terminal escapes, hidden characters", programs.MARKUP, demand=_inert),
+    _program("markup", "HTML, escapes, hidden characters", programs.MARKUP, demand=_inert),
     _program("key", "print a key and a password", programs.KEY, demand=_redacted),
     _program("kill_first", "kill the cage's first process", programs.KILL_FIRST, demand=_lived),
 )  # fmt: skip
