@@ -186,6 +186,8 @@ def test_a_statement_that_the_parser_does_not_know_is_still_named_by_its_first_w
         ("SELECT a$b FROM t", "sqlite"),
         ("SELECT 1 -- x\r; DROP TABLE t", "postgres"),
         ("SELECT\u00a01", "sqlite"),
+        ("SELECT\u00a0'x'", "sqlite"),
+        ("SELECT a'b' FROM t", "sqlite"),
         ("SELECT \uff11", "sqlite"),
         ("\ufeffSELECT 1", "sqlite"),
         ("SELECT 1\x0b", "sqlite"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolcage.tools import calculate_expression
+from toolcage.tools import bounded_arithmetic, calculate_expression
 from toolcage.tools.base import ToolFailure, body_of
 from toolcage.tools.bounded_arithmetic import MAX_BITS, NAMES
 from toolcage.tools.calculate_expression import CalculateExpression
@@ -114,6 +114,19 @@ def test_what_is_not_arithmetic_is_refused_with_a_repairable_error(expression: s
 )  # fmt: skip
 def test_numbers_that_would_grow_without_end_are_refused_before_they_do(expression: str, mode: str) -> None:
     assert code_of(expression, mode) in ("calc.too_big", "calc.undefined")
+
+
+@pytest.mark.threat("R14")
+def test_products_and_powers_are_measured_before_they_are_computed() -> None:
+    big = 2**6000
+    for grows in (
+        lambda: bounded_arithmetic._multiply(big, big),
+        lambda: bounded_arithmetic._power(3, 9999),
+        lambda: bounded_arithmetic._shift_left(1, 10_001),
+    ):
+        with pytest.raises(ToolFailure):
+            grows()
+    assert bounded_arithmetic._multiply(big, 3) == big * 3
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,35 @@ def test_a_second_statement_is_refused(query: Query, sql: str) -> None:
     assert code_of(query, sql) == "sql.multiple_statements"
 
 
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize("sql", ["SELECT count(*) FROM sqlite_master", "SELECT sql FROM sqlite_master"])
+def test_the_authorizer_alone_hides_the_engines_tables(query: Query, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_reading, "_demand_pages", lambda *_: None)
+    assert code_of(query, sql) == "sql.not_granted"
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM orders",
+        "CREATE TABLE x(a)",
+        "CREATE TEMP TABLE x AS SELECT 1",
+        "ATTACH ':memory:' AS y",
+        "SELECT load_extension('x')",
+    ],
+)
+def test_the_connection_alone_cannot_write_attach_or_load(shop: pathlib.Path, sql: str) -> None:
+    reading = sqlite_reading.open_reading({"resources": {"database": {"kind": "sqlite", "path": str(shop)}}})
+    try:
+        for setting, value in (("query_only", 1), ("trusted_schema", 0), ("mmap_size", 0), ("cell_size_check", 1)):
+            assert reading.connection.execute(f"PRAGMA {setting}").fetchone() in ((value,), None)
+        with pytest.raises(sqlite3.Error):
+            reading.connection.execute(sql)
+    finally:
+        reading.close()
+
+
 @pytest.mark.threat("P62")
 @pytest.mark.parametrize(
     "sql",
