@@ -155,8 +155,26 @@ class SqlTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFacts:
+    """What a decision may know besides the call: everything about the session that it depends on, and nothing else.
+
+    `origins` maps each identifier in the call's arguments that a rule asks about to where the session met it: `said`
+    (the user's words) or `tool:NAME` (an `ok` result). `effects` are those of the tools that the session has used.
+    `host` is what the host vouches for, such as tenant and user. `spent` names the limits that are used up, by rule.
+    """
+
+    origins: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    effects: frozenset[Effect] = frozenset()
+    host: Mapping[str, JSON] = field(default_factory=lambda: MappingProxyType({}))
+    spent: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a policy says about one call. `rule` is `file:line` and the rule's name, for the operator."""
+    """What a policy says about one call. `rule` is `file:line` and the rule's name, for the operator.
+
+    `status` and `retryable` say how a `deny` is told: `denied`, or `limit_exceeded` where a limit is used up.
+    """
 
     effect: Literal["allow", "ask", "deny"]
     code: str
@@ -164,6 +182,8 @@ class Decision:
     hint: str | None = None
     rule: str | None = None
     sql: SqlTerms | None = None
+    status: Status = "denied"
+    retryable: bool = False
 
 
 # --- what comes out of a cage --------------------------------------------------------------------------------------
