@@ -93,7 +93,11 @@ def approval_digest(screened: ScreenedCall, session: str) -> str:
 async def _ask(approver: Approver, request: ApprovalRequest) -> Approval:
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            answer: object = await asyncio.to_thread(approver, request)
+            answer: object
+            if inspect.iscoroutinefunction(approver):
+                answer = approver(request)
+            else:  # may block, so not on the loop
+                answer = await asyncio.to_thread(approver, request)
             if inspect.isawaitable(answer):
                 answer = await answer
     except TimeoutError:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import threading
 import time
+import weakref
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -44,6 +45,8 @@ MAX_TOOL_TEXT: Final = 4000
 _RUNS_PROGRAMS: Final = frozenset({"python", "shell"})
 
 _mint = claim_seal(CageOutput)
+_spent: Final[weakref.WeakSet[ApprovedCall]] = weakref.WeakSet()
+_spending: Final = threading.Lock()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,10 +78,11 @@ async def execute(approved: ApprovedCall, *, means: Means, on_output: OnOutput |
     """The output of the call, whatever it was. `on_output` gets (`stdout` or `stderr`, bytes) as they come, from a
     worker thread.
 
-    Raises Refused when nothing ran: `busy`, `unavailable`, or `approval_required` for an approval that expired.
-    Cancelling the task kills the cage before the cancellation goes on.
+    Raises Refused when nothing ran: `busy`, `unavailable`, or `approval_required` for an approval that expired or was
+    used. Cancelling the task kills the cage before the cancellation goes on.
     """
     require(approved, ApprovedCall)
+    _spend(approved)
     if approved.expires_at is not None and time.monotonic() > approved.expires_at:
         raise Refused(
             Refusal(status="approval_required", code="approval.expired", message="the approval has expired",
@@ -94,6 +98,18 @@ async def execute(approved: ApprovedCall, *, means: Means, on_output: OnOutput |
         await asyncio.to_thread(run.cancel)
         await asyncio.wait([ended], timeout=HOST_GRACE_S)
         raise
+
+
+def _spend(approved: ApprovedCall) -> None:
+    """An approval, asked for or not, is for one run: whoever kept the stage's output cannot run it again."""
+    with _spending:
+        if approved not in _spent:
+            _spent.add(approved)
+            return
+    raise Refused(
+        Refusal(status="approval_required", code="approval.used", message="the approval was used already",
+                hint="Send the call again.", retryable=True)
+    )  # fmt: skip
 
 
 def _work(run: _Run, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[CageOutput]) -> None:
