@@ -17,7 +17,7 @@ test: setup ## all tests: unit, conformance, integration, security, short fuzzin
 
 test-unit: ## the tests that need no engine
 	@scripts/setup.sh --without-engine
-	@.venv/bin/pytest tests/unit tests/repo
+	@.venv/bin/pytest -m "not docker" tests/unit tests/repo
 
 lint: ## ruff, mypy (strict) and the layers
 	@scripts/setup.sh --without-engine

@@ -1,0 +1,32 @@
+"""Each example runs as it stands and prints what it is there to show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SHOWN = {
+    "quickstart.py": ["'rows': [[3, 68.75]]", "'value': 22.92", "policy.no_match", "sql.writes"],
+    "own_tool.py": ["{'words': 2, 'characters': 9}", "policy.no_match", "desserts", "'words': 10", "session.none"],
+    "approvals.py": ["ok 42", "rejected", "no files, please", "denied", "approval_required"],
+}
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_example_runs_and_shows_its_point(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    rest = done.stdout
+    for words in SHOWN[name]:
+        _, found, rest = rest.partition(words)
+        assert found, f"{words} does not follow in:\n{done.stdout}"
+
+
+def test_no_example_stands_here_unrun() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == SHOWN.keys()
