@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from toolcage.errors import UsageError
+from toolcage.types import Artifact
 
 
 def call(
@@ -20,7 +24,9 @@ def call(
         list[Path] | None,
         typer.Option("--tools", help="A file of tools that is described and run only in cages.", exists=True),
     ] = None,
-    attach: Annotated[list[Path] | None, typer.Option("--attach", help="A file for the call.", exists=True)] = None,
+    attach: Annotated[
+        list[Path] | None, typer.Option("--attach", help="A file for the call.", exists=True, dir_okay=False)
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="Folder for the files that come out.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
 ) -> None:
@@ -28,7 +34,7 @@ def call(
     from toolcage.runtime import ONE_SHOT, Runtime
 
     raw = _raw_call(tool, sys.stdin.read() if args == "-" else args)
-    files = {path.name: path.read_bytes() for path in attach or ()}
+    files = _attached(attach or [])
     with (
         Runtime.from_files(policy, resources=resources, tools=tools or (), pool=ONE_SHOT) as runtime,
         runtime.session() as session,
@@ -45,15 +51,29 @@ def _raw_call(tool: str, arguments: str) -> str:
     return f'{{"tool":{json.dumps(tool)},"arguments":{arguments}}}'
 
 
-def _save(artifacts: tuple[object, ...], folder: Path) -> None:
-    from toolcage.types import Artifact
+def _attached(paths: list[Path]) -> dict[str, bytes]:
+    """The files by the names that the call sees. Raises UsageError for two of one name, and for one not readable."""
+    files: dict[str, bytes] = {}
+    for path in paths:
+        if path.name in files:
+            raise UsageError(f"two attached files are called {path.name}; rename one")
+        try:
+            files[path.name] = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path} cannot be attached: {error.strerror}") from error
+    return files
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for item in artifacts:
-        assert isinstance(item, Artifact)
-        path = folder / item.name.replace("/", "_")
-        with path.open("xb") as handle:
-            handle.write(item.content)
+
+def _save(artifacts: Iterable[Artifact], folder: Path) -> None:
+    """Writes files that came out, by their cleaned names. Raises UsageError rather than replace a file."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for artifact in artifacts:
+            with (folder / artifact.name.replace("/", "_")).open("xb") as handle:
+                handle.write(artifact.content)
+    except OSError as error:
+        told = f"{error.filename} cannot be written: {error.strerror}"
+        raise UsageError(f"the call ran, and {told}; name another folder with --output") from error
 
 
 def _shown(text: str) -> str:

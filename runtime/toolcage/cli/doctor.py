@@ -6,12 +6,14 @@ Exit 0 when a cage ran, 3 when none could be run.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final, Literal
 
 import typer
 
 PLAIN_COLUMNS: Final = 100
+PATCHED_ENGINE: Final = (29, 7)
 Verdict = Literal["ok", "advice", "problem"]
 
 
@@ -54,10 +56,9 @@ def _engine_findings(version: Any, info: Any) -> list[Finding]:
     """What the engine says of itself, judged. Pure."""
     number = str(version.get("Version", "unknown"))
     options = [str(option) for option in info.get("SecurityOptions") or ()]
-    major = int(number.split(".")[0]) if number.split(".")[0].isdigit() else 0
     findings = [Finding(check="engine", verdict="ok", found=f"version {number}, API {version.get('ApiVersion')}")]
-    if major < 29:
-        found = f"{number} has known advisories fixed in 29.7"
+    if _release(number) < PATCHED_ENGINE:
+        found = f"{number} has known advisories fixed in 29.7, unless your distribution patched it"
         findings.append(Finding(check="engine age", verdict="advice", found=found,
                                 mend="upgrade the engine to 29.7 or newer"))  # fmt: skip
     names = ("seccomp", "apparmor", "selinux", "userns", "rootless")
@@ -86,6 +87,12 @@ def _engine_findings(version: Any, info: Any) -> list[Finding]:
     return findings
 
 
+def _release(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version; (0, 0) for what is none, so that the unknown counts as old."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
 def _image_findings(engine: Any) -> list[Finding]:
     from toolcage.cage.images import ImageLock, verify
     from toolcage.errors import ImageError
@@ -99,11 +106,15 @@ def _image_findings(engine: Any) -> list[Finding]:
 
 
 def _run_cage() -> Finding:
+    from toolcage.errors import ToolcageError
     from toolcage.runtime import ONE_SHOT, Runtime
     from toolcage.shipped import shipped_dir
 
-    with Runtime.from_files(shipped_dir("policies") / "coder.yaml", pool=ONE_SHOT) as runtime:
-        result = runtime.session().call("execute_python", {"code": "6 * 7"})
+    try:
+        with Runtime.from_files(shipped_dir("policies") / "coder.yaml", pool=ONE_SHOT) as runtime:
+            result = runtime.session().call("execute_python", {"code": "6 * 7"})
+    except ToolcageError as error:
+        return Finding(check="cage", verdict="problem", found=str(error), mend="mend that, then run doctor again")
     if result.data == 42:
         return Finding(check="cage", verdict="ok", found=f"ran a program in {result.duration_ms:.0f} ms, cold")
     return Finding(check="cage", verdict="problem", found=f"{result.status}: {result.error}", mend=result.hint)
