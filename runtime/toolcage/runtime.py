@@ -25,32 +25,37 @@ from toolcage.audit.record import Event
 from toolcage.cage import sweep
 from toolcage.cage.live import Owner
 from toolcage.cage.pool import PoolTerms
-from toolcage.errors import AuditError, Refused, ResourceError, RuntimeClosedError, UsageError
-from toolcage.line.approve import Approver, approve
-from toolcage.line.authorize import authorize
+from toolcage.errors import AuditError, PolicyError, Refused, ResourceError, RuntimeClosedError, UsageError
+from toolcage.line.approve import Approver, Edited, approve
 from toolcage.line.clean import clean
 from toolcage.line.execute import execute
+from toolcage.line.judge import closed_role, judge, shadow_decision
+from toolcage.line.ledger import Ledger
 from toolcage.line.live_output import OnText, live_output
 from toolcage.line.means import Means
 from toolcage.line.parse import parse
 from toolcage.line.result import ToolResult, refused, result
 from toolcage.line.screen import screen
+from toolcage.line.session_memory import SessionMemory
 from toolcage.line.trail import Trail, unwritable
-from toolcage.line.validate import Validator, compile_schema, validate
+from toolcage.line.validate import Validator, compile_schema
+from toolcage.policy.limits import Limit
 from toolcage.policy.load import load_roles
-from toolcage.policy.model import Role
+from toolcage.policy.model import Role, Situation
+from toolcage.policy.narrow import narrowed
 from toolcage.resources import Resources, load_resources
 from toolcage.state import default_state_dir
 from toolcage.tools import base
 from toolcage.tools.registry import ALIASES, ToolRegistry, builtin_tools
 from toolcage.types import (
+    JSON,
     AuthorizedCall,
     Refusal,
     SandboxTerms,
     Status,
+    ToolCall,
     ToolDeclaration,
     Usage,
-    ValidCall,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +64,7 @@ if TYPE_CHECKING:
 RawCall = bytes | str | Mapping[str, object]
 ONE_SHOT: Final = PoolTerms(min_idle=0)
 CLOSE_S: Final = 15.0
+MOST_EDITS: Final = 3
 _CLOSED: Final = "the runtime is closed; make a new one"
 _CLOSED_DURING: Final = "the runtime was closed during the call"
 _T = TypeVar("_T")
@@ -111,6 +117,7 @@ class Runtime:
         state_dir: Path | None = None,
         audit_key: bytes | None = None,
         pool: PoolTerms | None = None,
+        shadow: Sequence[Path] = (),
     ) -> None:
         """See `from_files`, which is the usual way to make one."""
         self._id = secrets.token_hex(16)
@@ -122,19 +129,18 @@ class Runtime:
         self._begun = False
         self._closed = False
         self._gate = threading.Lock()
-        self._validators: dict[str, tuple[ToolDeclaration, Validator]] = {}
+        self._validators: dict[str, tuple[Mapping[str, Any], Validator]] = {}
+        self._ledger = Ledger()
+        self._policies, self._shadow_policies = tuple(policies), tuple(shadow)
+        self._shadow: Mapping[str, Role] | None = None
+        self._generation = 0
         try:
-            self._open(policies, tools, audit_key)
+            self._open(tools, audit_key)
         except BaseException:
             self._closing.close()
             raise
 
-    def _open(
-        self,
-        policies: Sequence[Path],
-        tools: Iterable[base.Tool | str | os.PathLike[str]],
-        audit_key: bytes | None,
-    ) -> None:
+    def _open(self, tools: Iterable[base.Tool | str | os.PathLike[str]], audit_key: bytes | None) -> None:
         self._log = AuditLog.open(self._state_dir / "audit", runtime_id=self._id, key=audit_key)
         self._closing.callback(self._log.close)
         self._closing.callback(self._note_end)
@@ -151,14 +157,12 @@ class Runtime:
                 self._registry.register(tool)
             else:
                 self._registry.load(tool)
-        self._roles = load_roles(policies, self._declarations())
-        _check_resources(self._roles, self._resources)
+        self._roles, self._shadow = self._read_policies()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="toolcage-loop")
         self._thread.start()
         self._closing.callback(self._stop_loop)
-        digests = MappingProxyType({role.name: role.digest for role in self._roles.values()})
-        self._log.append(Event(type="runtime_start", detail=MappingProxyType({"policies": digests}))).wait()
+        self._log.append(Event(type="runtime_start", detail=_digests(self._roles, self._shadow))).wait()
         self._begun = True
         base._call_through = _call_in_current_session
 
@@ -173,44 +177,92 @@ class Runtime:
         state_dir: str | os.PathLike[str] | None = None,
         audit_key: bytes | None = None,
         pool: PoolTerms | None = None,
+        shadow: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     ) -> Runtime:
         """A runtime for the roles in `policy` (a file, a folder, or several) and the resources in `resources`.
 
         `tools` are tools that your code imported, or paths of files that the host must not import: those are described
         and run only in cages. `approver` is asked where a policy says `ask`. `audit_key` (at least 16 bytes) makes
-        the audit log's records unforgeable for whoever does not have it. `pool` sizes the warm pool.
+        the audit log's records unforgeable for whoever does not have it. `pool` sizes the warm pool. `shadow` names
+        policies that only write beside each call in the audit log what they would have said; they never decide.
 
         Raises: PolicyError, ResourceError, DeclarationError, AuditError; EngineError and ImageError only when a
         stranger's file must be described. A missing engine is otherwise no error here: calls are `unavailable`.
         """
-        paths = [policy] if isinstance(policy, str | os.PathLike) else list(policy)
         return cls(
-            [Path(path) for path in paths],
+            _paths(policy),
             resources=Resources.empty() if resources is None else load_resources(Path(resources)),
             tools=tools,
             approver=approver,
             state_dir=None if state_dir is None else Path(state_dir),
             audit_key=audit_key,
             pool=pool,
+            shadow=_paths(shadow),
         )
 
     # what users hold
 
-    def session(self, request: str = "", *, role: str | None = None) -> Session:
+    def session(
+        self, request: str = "", *, role: str | None = None, facts: Mapping[str, object] | None = None
+    ) -> Session:
         """A conversation of one agent: its role (the only one if there is one) and what the user asked for.
 
-        Raises UsageError for a role that is not loaded, RuntimeClosedError.
+        `facts` are what the host vouches for, such as tenant and user; a policy reads them under `facts:`. Raises
+        UsageError for a role that is not loaded and for facts that are not JSON, RuntimeClosedError.
         """
         self._check_open()
         if role is None and len(self._roles) == 1:
             role = next(iter(self._roles))
         if role is None or role not in self._roles:
             raise UsageError(f"no role {role!r} is loaded; choose one of: {', '.join(sorted(self._roles))}")
+        try:
+            memory = SessionMemory(facts)
+        except TypeError as error:
+            raise UsageError(f"the session's facts cannot be used: {error}") from error
         found = self._roles[role]
         if self._terms.min_idle:
             terms = {grant.sandbox for grant in found.grants.values() if not grant.resources}
             threading.Thread(target=self._warm, args=(terms,), daemon=True, name="toolcage-warm").start()
-        return Session(self, found, request)
+        return Session(self, (role,), request, memory)
+
+    def reload(self) -> None:
+        """Reads the policy files again and puts them in force at once, for running sessions too.
+
+        All or nothing: when any file has a fault the policies in force stay in force, the audit log gets a note, and
+        the error is raised. A call that was decided before keeps its decision, unless it still waits for a person: then
+        it is refused. Raises PolicyError, ResourceError, RuntimeClosedError.
+        """
+        self._check_open()
+        try:
+            roles, shadow = self._read_policies()
+        except (PolicyError, ResourceError) as error:
+            self._note_reload(f"the policies were not reloaded, the earlier ones stay in force: {error}", self._roles)
+            raise
+        with self._gate:
+            self._roles, self._shadow = roles, shadow
+            self._generation += 1
+        self._note_reload("the policies were reloaded", roles)
+
+    def _read_policies(self) -> tuple[Mapping[str, Role], Mapping[str, Role] | None]:
+        declarations = self._declarations()
+        roles = load_roles(self._policies, declarations)
+        _check_resources(roles, self._resources)
+        return roles, load_roles(self._shadow_policies, declarations) if self._shadow_policies else None
+
+    def _note_reload(self, text: str, roles: Mapping[str, Role]) -> None:
+        self._log.append(Event(type="note", note=text[:4000], detail=_digests(roles, self._shadow))).wait()
+
+    def _role_of(self, lineage: tuple[str, ...]) -> Role:
+        """The role in force for a session, under those that delegated to it; the closed one when any of them is
+        gone."""
+        found = [self._roles.get(name) for name in lineage]
+        named = [role for role in found if role is not None]
+        if len(named) < len(found):
+            return closed_role(lineage[-1])
+        try:
+            return narrowed(named[-1], named[:-1])
+        except ValueError:  # a reload made them contradict each other
+            return closed_role(lineage[-1])
 
     def _warm(self, terms: Iterable[SandboxTerms]) -> None:
         for item in terms:
@@ -251,22 +303,42 @@ class Runtime:
         self, session: Session, raw: RawCall, files: Mapping[str, bytes] | None, on_output: OnText | None
     ) -> ToolResult:
         """The choke point: every call, whoever makes it, passes here."""
+        for _ in range(MOST_EDITS):
+            try:
+                return await self._pass_once(session, raw, files, on_output)
+            except Edited as edited:
+                raw = {"tool": edited.tool, "arguments": edited.arguments}
+        return refused(_EDITED_TOO_OFTEN, call_id=None, audit_id=None, duration_ms=0.0)
+
+    async def _pass_once(
+        self, session: Session, raw: RawCall, files: Mapping[str, bytes] | None, on_output: OnText | None
+    ) -> ToolResult:
+        """One call, recorded whole. Raises Edited, its record closed, when the approver wants another one."""
         started = time.monotonic()
+        role = session.role
         trail = Trail(
-            self._log, call_id=secrets.token_hex(12), session=session.id, role=session.role.name,
-            policy_digest=session.role.digest,
-        )  # fmt: skip
-        refusal, clean_output = None, None
+            self._log, call_id=secrets.token_hex(12), session=session.id, role=role.name, policy_digest=role.digest
+        )
+        refusal, clean_output, edited = None, None, None
+        limits: tuple[Limit, ...] = ()
         try:
-            authorized = self._judge(session.role, raw, files, trail)
+            authorized = self._judge(session, role, raw, files, trail)
+            limits = role.limits_of(authorized.valid.declaration.name)
             screened = screen(authorized)
-            approved = await approve(screened, session=session.id, approver=self._approver)
+            approved = await approve(
+                screened, session=session.id, approver=self._approver, remembered=session.memory
+            )
+            if approved.approver is not None and session.role.digest != role.digest:
+                raise Refused(_POLICY_CHANGED)
             trail.reached(approved)
             await trail.intend()
+            session.memory.used(authorized.valid.declaration.effects)
             async with live_output(authorized.output, on_output) as stream:
                 output = await execute(approved, means=self._means, on_output=stream)
             clean_output = clean(output)
             refusal = output.refusal
+        except Edited as caught:
+            refusal, edited = caught.refusal, caught
         except Refused as caught:
             refusal = caught.refusal
         except asyncio.CancelledError:
@@ -275,29 +347,42 @@ class Runtime:
         except Exception as error:  # noqa: BLE001 - the outermost frame of the line: an unforeseen error refuses
             refusal = _internal(error)
         usage = clean_output.output.usage if clean_output is not None else Usage()
+        self._ledger.end(limits, session.root, bytes_out=usage.bytes_out, wall_s=usage.wall_s)
         audit_id, unrecorded = await self._end(trail, refusal, usage, started)
         duration_ms = (time.monotonic() - started) * 1000
+        if edited is not None and unrecorded is None:
+            raise edited
         if clean_output is not None and unrecorded is None:
+            session.memory.learned(clean_output)
             return result(clean_output, audit_id=audit_id or "", duration_ms=duration_ms)
         told = unrecorded if clean_output is not None else refusal
         assert told is not None
         return refused(told, call_id=trail.call_id, audit_id=audit_id, duration_ms=duration_ms)
 
     def _judge(
-        self, role: Role, raw: RawCall, files: Mapping[str, bytes] | None, trail: Trail | None = None
+        self, session: Session, role: Role, raw: RawCall, files: Mapping[str, bytes] | None, trail: Trail
     ) -> AuthorizedCall:
-        """Parse, validate, authorize: what needs no person and runs nothing."""
+        """Parse, validate, authorize: what needs no person and runs nothing. Counts a call that is let through."""
         call = parse(raw, files=files, aliases=ALIASES)
-        if trail is not None:
-            trail.reached(call)
-        view = {name: grant.declaration for name, grant in role.grants.items()}
-        valid: ValidCall = validate(call, view=view, validator=self._validator, dialect=self._dialect)
-        if trail is not None:
-            trail.reached(valid)
-        authorized = authorize(valid, role=role)
-        if trail is not None:
-            trail.reached(authorized)
+        trail.reached(call)
+        if self._shadow is not None:
+            trail.shadowed(self._shadow_says(session, role, call))
+        limits = role.limits_of(call.tool)
+        spent = self._ledger.spent(limits, session.root) if limits else frozenset()
+        authorized = judge(
+            call, role=role, memory=session.memory, spent=spent, trail=trail, validator=self._validator,
+            dialect=self._dialect,
+        )  # fmt: skip
+        if limits:
+            self._ledger.begin(limits, session.root)
         return authorized
+
+    def _shadow_says(self, session: Session, role: Role, call: ToolCall) -> str:
+        assert self._shadow is not None
+        other = self._shadow.get(role.name) or closed_role(role.name)
+        return shadow_decision(
+            call, role=other, memory=session.memory, validator=self._validator, dialect=self._dialect
+        )
 
     async def _end(
         self, trail: Trail, refusal: Refusal | None, usage: Usage, started: float
@@ -341,8 +426,8 @@ class Runtime:
 
     def _validator(self, declaration: ToolDeclaration) -> Validator:
         held = self._validators.get(declaration.name)
-        if held is None or held[0] is not declaration:
-            held = self._validators[declaration.name] = (declaration, compile_schema(declaration))
+        if held is None or held[0] is not declaration.parameters:
+            held = self._validators[declaration.name] = (declaration.parameters, compile_schema(declaration))
         return held[1]
 
     def _dialect(self, name: str) -> Dialect:
@@ -381,20 +466,50 @@ class Runtime:
 class Session:
     """One agent conversation. Calls may come from any thread, Jupyter and a running event loop included."""
 
-    def __init__(self, runtime: Runtime, role: Role, request: str) -> None:
-        self.id: Final = secrets.token_hex(12)
-        self.role: Final = role
+    def __init__(
+        self, runtime: Runtime, lineage: tuple[str, ...], request: str, memory: SessionMemory, root: str | None = None
+    ) -> None:
+        own = secrets.token_hex(12)
+        self.id: Final = own if root is None else f"{root}.{own[:8]}"
+        self.root: Final = root or own
+        self.memory: Final = memory
+        self._lineage: Final = lineage
         self._runtime = runtime
-        self._said = [request] if request else []
+        self._role: tuple[int, Role] = (-1, closed_role(lineage[-1]))
+        self.user_said(request)
         self._tokens: list[contextvars.Token[Session | None]] = []
+
+    @property
+    def role(self) -> Role:
+        """The role as it is in force now, under every role that delegated to this session."""
+        generation = self._runtime._generation
+        if self._role[0] != generation:
+            self._role = (generation, self._runtime._role_of(self._lineage))
+        return self._role[1]
 
     def tools(self) -> tuple[ToolDeclaration, ...]:
         """The tools that this role has, by name: what a model may be shown."""
         return tuple(grant.declaration for _, grant in sorted(self.role.grants.items()))
 
     def user_said(self, text: str) -> None:
-        """Adds a turn of the user."""
-        self._said.append(text)
+        """Adds a turn of the user: what stands in it counts as said. Never pass on what a tool returned."""
+        self.memory.user_said(text)
+
+    def delegate(self, role: str) -> Session:
+        """A session of another role that may do only what both may. It shares what this one has heard, read and used
+        up; approvals given to this one do not count there.
+
+        Raises UsageError for a role that is not loaded, and for two roles whose terms contradict each other.
+        """
+        self._runtime._check_open()
+        if role not in self._runtime._roles:
+            known = ", ".join(sorted(self._runtime._roles))
+            raise UsageError(f"no role {role!r} is loaded; choose one of: {known}")
+        try:
+            narrowed(self._runtime._roles[role], [self.role])
+        except ValueError as error:
+            raise UsageError(f"{role} cannot be delegated to: {error}") from error
+        return Session(self._runtime, (*self._lineage, role), "", self.memory, self.root)
 
     def call(
         self,
@@ -531,24 +646,27 @@ def declared_tools() -> Mapping[str, ToolDeclaration]:
 
 def judge_for(
     role: Role, declarations: Mapping[str, ToolDeclaration], resources: Resources | None = None
-) -> Callable[[str, Mapping[str, Any]], tuple[Status, str]]:
+) -> Callable[..., tuple[Status, str]]:
     """A function that takes a call through parse to screen and says how it would end, running nothing.
 
-    It answers `ok` for a call that would run and `approval_required` for one that would ask.
+    It takes the tool, the arguments and, if it matters, the `Situation` of the session; it answers `ok` for a call that
+    would run and `approval_required` for one that would ask.
     """
     known = resources or Resources.empty()
     validators = {name: compile_schema(declaration) for name, declaration in declarations.items()}
 
-    def judge(tool: str, arguments: Mapping[str, Any]) -> tuple[Status, str]:
+    def answer(
+        tool: str, arguments: Mapping[str, Any], situation: Situation | None = None
+    ) -> tuple[Status, str]:
         try:
             call = parse({"tool": tool, "arguments": arguments}, aliases=ALIASES)
-            valid = validate(
+            authorized = judge(
                 call,
-                view={name: grant.declaration for name, grant in role.grants.items()},
+                role=role,
+                memory=_memory_of(situation),
                 validator=lambda declaration: validators[declaration.name],
                 dialect=lambda name: known.dialect(name) if name in known.databases else "sqlite",
             )
-            authorized = authorize(valid, role=role)
             screen(authorized)
         except Refused as caught:
             return caught.refusal.status, caught.refusal.code
@@ -556,9 +674,32 @@ def judge_for(
             return "approval_required", "approval.required"
         return "ok", "ok"
 
-    return judge
+    return answer
 
 
+_EMPTY_MEMORY: Final = SessionMemory()
+
+
+def _memory_of(situation: Situation | None) -> SessionMemory:
+    if situation is None:
+        return _EMPTY_MEMORY
+    memory = SessionMemory(situation.facts)
+    for text in situation.said:
+        memory.user_said(text)
+    for tool, text in situation.seen.items():
+        memory.saw(tool, [text], {})
+    memory.used(situation.used)
+    return memory
+
+
+_POLICY_CHANGED: Final = Refusal(
+    status="denied", code="policy.changed", message="the policy changed while the call waited for approval",
+    hint="Send the call again.", retryable=True,
+)  # fmt: skip
+_EDITED_TOO_OFTEN: Final = Refusal(
+    status="rejected", code="approval.edited", message="the call was edited again and again and never approved",
+    hint="Ask the user what they want.",
+)  # fmt: skip
 _CANCELLED: Final = Refusal(status="cancelled", code="call.cancelled", message="the call was cancelled", retryable=True)
 
 
@@ -568,6 +709,17 @@ def _internal(error: Exception) -> Refusal:
         hint="Nothing is wrong with the call; the operator's log says more.",
         operator=f"{type(error).__name__}: {error}"[:2000],
     )  # fmt: skip
+
+
+def _paths(named: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    return [Path(named)] if isinstance(named, str | os.PathLike) else [Path(path) for path in named]
+
+
+def _digests(roles: Mapping[str, Role], shadow: Mapping[str, Role] | None) -> Mapping[str, JSON]:
+    detail: dict[str, JSON] = {"policies": MappingProxyType({role.name: role.digest for role in roles.values()})}
+    if shadow is not None:
+        detail["shadow"] = MappingProxyType({role.name: role.digest for role in shadow.values()})
+    return MappingProxyType(detail)
 
 
 def _check_resources(roles: Mapping[str, Role], resources: Resources) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import rfc8785
 
 from toolcage.errors import UsageError
-from toolcage.types import JSON, Facts, Status, Usage, thaw
+from toolcage.types import JSON, Facts, SessionFacts, Status, Usage, thaw
 
 EventType = Literal["runtime_start", "pool", "attestation", "runtime_end", "note"]
 RecordType = Literal["runtime_start", "intent", "closing", "pool", "attestation", "runtime_end", "note"]
@@ -31,7 +31,9 @@ LARGEST_INTEGER: Final = 2**53 - 1
 class CallRecord:
     """What intents and closings share. `arguments` is the canonical JSON text, `facts` too (see `facts_text`).
 
-    `rule` and `note` are for the operator: `file:line` and the rule's name, a cause, a host detail.
+    `rule` and `note` are for the operator: `file:line` and the rule's name, a cause, a host detail. `decision` is the
+    policy's word and code (`ask policy.ask`), `session_facts` what it knew of the session, `shadow` what a second
+    policy would have said; with the arguments they are all that a decision is replayed from.
     """
 
     call_id: str
@@ -43,6 +45,9 @@ class CallRecord:
     arguments: str | None = None
     arguments_digest: str | None = None
     facts: str | None = None
+    session_facts: str | None = None
+    decision: str | None = None
+    shadow: str | None = None
     approver: str | None = None
     note: str | None = None
 
@@ -115,6 +120,14 @@ def payload_of(record: Record) -> Payload:
         else:
             payload[name] = _plain(name, value)
     return payload
+
+
+def session_facts_text(known: SessionFacts) -> str:
+    """What a decision knew of its session as canonical JSON text; empty parts are left out."""
+    parts: dict[str, Any] = {
+        "origins": known.origins, "effects": known.effects, "host": known.host, "spent": known.spent,
+    }  # fmt: skip
+    return _canonical_text(_readable({name: value for name, value in parts.items() if value}))
 
 
 def facts_text(facts: Mapping[str, Facts]) -> str:

@@ -1,7 +1,8 @@
 """Where the decision was `ask`: a person, or a callback, approves exactly this call, once, until an expiry.
 
 The approval is bound to the digest of (session, role, tool, final canonical arguments, attached files, resources,
-policy). What the approver is shown is what runs; an edited call is a new call and passes the whole line again. No
+policy). What the approver is shown is what runs. An approver may say yes once, or to this same call for the rest of the
+session, or no with a reason, or hand back other arguments: that is a new call, which passes the whole line again. No
 approver, a late answer, an exception or anything that is not a plain yes does not run.
 """
 
@@ -14,7 +15,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from toolcage.errors import Refused
 from toolcage.types import JSON, ApprovedCall, Refusal, ScreenedCall, claim_seal, require
@@ -45,39 +46,77 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """An approver's answer with a name for the audit log and, on a no, a reason that the model may read."""
+    """An approver's answer with a name for the audit log and, on a no, a reason that the model may read.
+
+    `for_session`: a yes to this same call (same arguments, files, resources and policy) as often as the session makes
+    it. `edited`: other arguments for the same tool. They are a new call, so `approved` must be false beside them.
+    """
 
     approved: bool
     approver: str = "approver"
     reason: str | None = None
+    for_session: bool = False
+    edited: Mapping[str, object] | None = None
 
 
 Answer = bool | Approval
 Approver = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
 
 
-async def approve(screened: ScreenedCall, *, session: str, approver: Approver | None) -> ApprovedCall:
+class Remembered(Protocol):
+    """Where approvals for a session are kept."""
+
+    def approve(self, digest: str, approver: str) -> None: ...
+
+    def approved_by(self, digest: str) -> str | None: ...
+
+
+class Edited(Refused):
+    """The approver wants other arguments. The call as it was is rejected; the runtime passes the new one."""
+
+    def __init__(self, tool: str, arguments: Mapping[str, object], approver: str) -> None:
+        super().__init__(
+            Refusal(status="rejected", code="approval.edited", message="the call was edited and sent anew",
+                    operator=f"edited by {approver[:100]}")
+        )  # fmt: skip
+        self.tool = tool
+        self.arguments = arguments
+
+
+async def approve(
+    screened: ScreenedCall, *, session: str, approver: Approver | None, remembered: Remembered | None = None
+) -> ApprovedCall:
     """An `ApprovedCall`. Raises Refused: `approval_required` when nobody can be asked or nobody answers in time,
-    `rejected` when the answer is no."""
+    `rejected` when the answer is no; its subclass Edited when the answer is another call."""
     require(screened, ScreenedCall)
     digest = approval_digest(screened, session)
     if screened.authorized.decision.effect == "allow":
         return _mint(screened=screened, approver=None, approval_digest=digest, expires_at=None)
+    if remembered is not None and (earlier := remembered.approved_by(digest)) is not None:
+        return _approved(screened, digest, f"{earlier} (earlier, for this session)")
     if approver is None:
         raise _needed("this call needs a person's approval and nobody can be asked here")
     answer = await _ask(approver, _request(screened, session, digest))
-    if not answer.approved:
+    if answer.edited is not None:
+        if answer.approved is not False:
+            raise _needed("the request for approval failed", "an edited call cannot be approved in the same answer")
+        raise Edited(screened.authorized.valid.declaration.name, answer.edited, answer.approver)
+    if answer.approved is not True:
         reason = f": {answer.reason[:500]}" if answer.reason else ""
         raise Refused(
             Refusal(status="rejected", code="approval.rejected", message=f"the call was not approved{reason}",
                     hint="Do not send it again unchanged.", operator=f"rejected by {answer.approver[:100]}")
         )  # fmt: skip
-    return _mint(
-        screened=screened,
-        approver=answer.approver[:100],
-        approval_digest=digest,
-        expires_at=time.monotonic() + VALID_FOR_S,
-    )
+    name = answer.approver[:100]
+    if answer.for_session is True and remembered is not None:
+        remembered.approve(digest, name)
+        name = f"{name} (for this session)"
+    return _approved(screened, digest, name)
+
+
+def _approved(screened: ScreenedCall, digest: str, approver: str) -> ApprovedCall:
+    expires_at = time.monotonic() + VALID_FOR_S
+    return _mint(screened=screened, approver=approver, approval_digest=digest, expires_at=expires_at)
 
 
 def approval_digest(screened: ScreenedCall, session: str) -> str:

@@ -11,28 +11,21 @@ from types import MappingProxyType
 
 from toolcage.errors import Refused
 from toolcage.policy.decide import decide
-from toolcage.policy.model import Role
-from toolcage.types import AuthorizedCall, Refusal, ValidCall, claim_seal, require
+from toolcage.policy.model import NOTHING_KNOWN, Role
+from toolcage.types import AuthorizedCall, Decision, Refusal, SessionFacts, ValidCall, claim_seal, require
 
 _mint = claim_seal(AuthorizedCall)
 
 
-def authorize(valid: ValidCall, *, role: Role) -> AuthorizedCall:
-    """An `AuthorizedCall` whose decision is `allow` or `ask`. Raises Refused with status `denied`."""
+def authorize(valid: ValidCall, *, role: Role, known: SessionFacts = NOTHING_KNOWN) -> AuthorizedCall:
+    """An `AuthorizedCall` whose decision is `allow` or `ask`. `known` is what the session knows; without it the session
+    has heard and used nothing. Raises Refused with status `denied`, or `limit_exceeded` for a limit that is used up."""
     require(valid, ValidCall)
     declaration = valid.declaration
-    decision = decide(role, declaration, valid.arguments, valid.facts)
+    decision = decide(role, declaration, valid.arguments, valid.facts, known)
     grant = role.grants.get(declaration.name)
     if decision.effect == "deny" or grant is None:
-        raise Refused(
-            Refusal(
-                status="denied",
-                code=decision.code,
-                message=decision.message,
-                hint=decision.hint,
-                operator=decision.rule,
-            )
-        )
+        raise Refused(_refusal(decision))
     return _mint(
         valid=valid,
         role=role.name,
@@ -41,6 +34,17 @@ def authorize(valid: ValidCall, *, role: Role) -> AuthorizedCall:
         resources=_named_resources(valid),
         sandbox=grant.sandbox,
         output=grant.output,
+    )
+
+
+def _refusal(decision: Decision) -> Refusal:
+    return Refusal(
+        status=decision.status,
+        code=decision.code,
+        message=decision.message,
+        hint=decision.hint,
+        operator=decision.rule,
+        retryable=decision.retryable,
     )
 
 

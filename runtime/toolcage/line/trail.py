@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 
 from toolcage.audit.log import AuditLog, Ticket
-from toolcage.audit.record import Closing, Intent, facts_text
+from toolcage.audit.record import Closing, Intent, facts_text, session_facts_text
 from toolcage.errors import AuditError, Refused, UsageError
-from toolcage.types import ApprovedCall, AuthorizedCall, Refusal, ToolCall, Usage, ValidCall
+from toolcage.types import ApprovedCall, AuthorizedCall, Refusal, SessionFacts, ToolCall, Usage, ValidCall
 
 _UNWRITABLE = "the audit log cannot be written"
 
@@ -46,8 +46,21 @@ class Trail:
                 }
             case AuthorizedCall():
                 self._fields["rule"] = passed.decision.rule
+                self._fields["decision"] = f"{passed.decision.effect} {passed.decision.code}"
             case ApprovedCall():
                 self._fields["approver"] = passed.approver
+
+    def knew(self, known: SessionFacts) -> None:
+        """What the decision is about to be made from, besides the call."""
+        self._fields["session_facts"] = session_facts_text(known)
+
+    def denied(self, refusal: Refusal) -> None:
+        """The policy's own refusal, as distinct from what other stages refuse."""
+        self._fields |= {"decision": f"deny {refusal.code}", "rule": refusal.operator}
+
+    def shadowed(self, decision: str) -> None:
+        """What the policy beside the enforced one says."""
+        self._fields["shadow"] = decision
 
     @property
     def call_id(self) -> str:
@@ -75,7 +88,7 @@ class Trail:
             intent=None if self._intent is None else self._intent.seq,
             status="ok" if refusal is None else refusal.status,
             code="ok" if refusal is None else refusal.code,
-            note=None if refusal is None or refusal.status == "denied" else refusal.operator,
+            note=None if refusal is None or refusal.operator == self._fields.get("rule") else refusal.operator,
             usage=usage,
         )
         ticket = self._log.append(closing)

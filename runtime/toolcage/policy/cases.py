@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from toolcage.policy.model import Case, Role
+from toolcage.policy.model import Case, Role, Situation
 from toolcage.types import Status
 
-Judge: TypeAlias = Callable[[str, Mapping[str, Any]], tuple[Status, str]]
+Judge: TypeAlias = Callable[[str, Mapping[str, Any], Situation], tuple[Status, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,6 @@ def run_cases(role: Role, judge: Judge) -> list[CaseResult]:
     """Each case of the role's file, judged, in the file's order. What `judge` raises is raised."""
     results = []
     for case in role.cases:
-        status, code = judge(case.call, case.args)
+        status, code = judge(case.call, case.args, case.situation)
         results.append(CaseResult(case=case, status=status, code=code))
     return results

@@ -1,31 +1,57 @@
-"""authorize's answer for one call: allow, ask or deny, from the role's file and the call's facts alone.
+"""authorize's answer for one call: allow, ask or deny, from the role's file, the call's facts and the session's.
 
 Pure: no clock, no I/O, the same input gives the same decision. `deny` beats `ask` beats `allow`; there is neither
-specificity nor priority, and what no entry matches is denied. An error anywhere while deciding is a deny with the code
-`policy.error`; a rule that fails is never skipped. Trusts the facts it is given and the role that `load` built. The
-model is told the kind of refusal and how to repair the call; which rule it was stands in `rule`, for the operator.
+specificity nor priority, and what no entry matches is denied. Of a role and its ceilings the strictest decides. An
+error anywhere while deciding is a deny with the code `policy.error`; a rule that fails is never skipped. Trusts the
+facts it is given and the role that `load` built. The model is told the kind of refusal and how to repair the call;
+which rule it was stands in `rule`, for the operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
-from toolcage.policy.model import Entry, Grant, Role, sink_arguments
-from toolcage.types import JSON, Decision, Facts, ToolDeclaration
+from toolcage.policy.flows import first_flow
+from toolcage.policy.limits import Limit
+from toolcage.policy.model import NOTHING_KNOWN, Entry, Grant, Role, narrowest, sink_arguments
+from toolcage.types import JSON, Decision, Facts, SessionFacts, ToolDeclaration
 
-_FINAL = "This is the policy's final answer: do not repeat the call in another form."
+_FINAL: Final = "This is the policy's final answer: do not repeat the call in another form."
+_RANK: Final = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    declaration: ToolDeclaration
+    arguments: Mapping[str, JSON]
+    facts: Mapping[str, Facts]
+    known: SessionFacts
 
 
 def decide(
-    role: Role, declaration: ToolDeclaration, arguments: Mapping[str, JSON], facts: Mapping[str, Facts]
+    role: Role,
+    declaration: ToolDeclaration,
+    arguments: Mapping[str, JSON],
+    facts: Mapping[str, Facts],
+    known: SessionFacts = NOTHING_KNOWN,
 ) -> Decision:
-    """What `role` says about calling the declared tool with these arguments. Never raises.
+    """What `role` says about calling the declared tool with these arguments in this session. Never raises.
 
-    `Decision.sql` holds the bounds of the first matching entry of the winning effect, in the file's order; None when
-    that entry has no `sql` facet.
+    `Decision.sql` holds the bounds of the first matching entry of the winning effect, in the file's order, narrowed by
+    those of every ceiling; None when none of them has an `sql` facet.
     """
+    call = _Call(declaration=declaration, arguments=arguments, facts=facts, known=known)
+    own = _decide_or_deny(role, call)
+    if not role.ceilings:
+        return own
+    return _strictest([own, *(_decide_or_deny(ceiling, call) for ceiling in role.ceilings)])
+
+
+def _decide_or_deny(role: Role, call: _Call) -> Decision:
     try:
-        return _decide(role, declaration, arguments, facts)
+        return _decide(role, call)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as cause:  # noqa: BLE001 - the outermost frame; a panic in the schema engine is no Exception
@@ -38,31 +64,69 @@ def decide(
         )
 
 
-def _decide(
-    role: Role, declaration: ToolDeclaration, arguments: Mapping[str, JSON], facts: Mapping[str, Facts]
-) -> Decision:
-    grant = role.grants.get(declaration.name)
+def _strictest(decisions: list[Decision]) -> Decision:
+    winner = max(decisions, key=lambda made: _RANK[made.effect])  # of equals the first, which is the role's own
+    bounds = [made.sql for made in decisions if made.sql is not None]
+    return winner if winner.effect == "deny" or not bounds else replace(winner, sql=narrowest(bounds))
+
+
+def _decide(role: Role, call: _Call) -> Decision:
+    grant = role.grants.get(call.declaration.name)
     if grant is None:
         return _unknown_tool(role)
-    if declaration != grant.declaration:
+    if call.declaration is not grant.declaration and call.declaration != grant.declaration:
         raise ValueError("the tool's declaration is not the one that the policy was checked against")
-    if hit := _first_match((*role.deny.get(grant.tool, ()), *grant.deny), arguments, facts):
-        return _denied(hit)
-    if refused := _resource_refusal(grant, arguments):
+    if hit := _first_match((*role.deny.get(grant.tool, ()), *grant.deny.candidates(call.arguments)), call):
+        return _denied(hit.rule)
+    effects = call.declaration.effects
+    if flow := first_flow(role.flows, "deny", effects, call.known.effects):
+        return _flow_denied(flow.rule)
+    if refused := _resource_refusal(grant, call.arguments):
         return refused
-    if hit := _first_match(grant.ask, arguments, facts):
+    permitted = _permission(role, grant, call)
+    if permitted.effect != "deny" and (spent := _spent(grant.limits, call.known)):
+        return _limited(spent)
+    return permitted
+
+
+def _permission(role: Role, grant: Grant, call: _Call) -> Decision:
+    if hit := _first_match(grant.ask.candidates(call.arguments), call):
         return Decision(effect="ask", code="policy.ask", rule=hit.rule, sql=hit.sql_terms())
-    present_sinks = [name for name in sink_arguments(declaration) if name in arguments]
-    naming = [entry for entry in grant.allow if all(entry.names(sink) for sink in present_sinks)]
-    if hit := _first_match(naming, arguments, facts):
+    sinks = [name for name in sink_arguments(call.declaration) if name in call.arguments]
+    naming: Iterable[Entry] = grant.allow.candidates(call.arguments)
+    if sinks:
+        naming = [entry for entry in naming if all(entry.names(sink) for sink in sinks)]
+    if hit := _first_match(naming, call):
+        if flow := first_flow(role.flows, "ask", call.declaration.effects, call.known.effects):
+            return Decision(effect="ask", code="flow.ask", rule=flow.rule, sql=hit.sql_terms())
         return Decision(effect="allow", code="policy.allow", rule=hit.rule, sql=hit.sql_terms())
-    return _no_match(grant, naming, present_sinks, arguments, facts)
+    return _no_match(grant, sinks, call)
 
 
-def _first_match(
-    entries: Iterable[Entry], arguments: Mapping[str, JSON], facts: Mapping[str, Facts]
-) -> Entry | None:
-    return next((entry for entry in entries if entry.miss(arguments, facts) is None), None)
+def _first_match(entries: Iterable[Entry], call: _Call) -> Entry | None:
+    for entry in entries:
+        if entry.miss(call.arguments, call.facts, call.known) is None:
+            return entry
+    return None
+
+
+def _spent(limits: tuple[Limit, ...], known: SessionFacts) -> Limit | None:
+    """The used-up limit that frees itself last: what never frees itself is told first."""
+    found = [limit for limit in limits if limit.rule in known.spent]
+    return min(found, key=lambda limit: limit.is_window, default=None)
+
+
+def _limited(limit: Limit) -> Decision:
+    later = limit.is_window
+    return Decision(
+        effect="deny",
+        code="policy.rate" if later else "policy.budget",
+        message=f"The limit of {limit.measure} for `{limit.tool}` is used up for this {limit.span}.",
+        hint="Wait before calling it again." if later else "Go on without it, or ask the user.",
+        rule=limit.rule,
+        status="limit_exceeded",
+        retryable=later,
+    )
 
 
 def _unknown_tool(role: Role) -> Decision:
@@ -76,9 +140,14 @@ def _unknown_tool(role: Role) -> Decision:
     )
 
 
-def _denied(hit: Entry) -> Decision:
+def _denied(rule: str) -> Decision:
     message = "The policy of this role denies this call."
-    return Decision(effect="deny", code="policy.denied", message=message, hint=_FINAL, rule=hit.rule)
+    return Decision(effect="deny", code="policy.denied", message=message, hint=_FINAL, rule=rule)
+
+
+def _flow_denied(rule: str) -> Decision:
+    message = "After what this session has read, the policy denies this kind of call for its rest."
+    return Decision(effect="deny", code="flow.denied", message=message, hint=_FINAL, rule=rule)
 
 
 def _resource_refusal(grant: Grant, arguments: Mapping[str, JSON]) -> Decision | None:
@@ -97,11 +166,11 @@ def _resource_refusal(grant: Grant, arguments: Mapping[str, JSON]) -> Decision |
     return None
 
 
-def _no_match(
-    grant: Grant, naming: list[Entry], sinks: list[str], arguments: Mapping[str, JSON], facts: Mapping[str, Facts]
-) -> Decision:
+def _no_match(grant: Grant, sinks: list[str], call: _Call) -> Decision:
+    naming = [entry for entry in grant.allow if all(entry.names(sink) for sink in sinks)]
     if candidates := (*grant.ask, *naming):
-        hint = " ".join(dict.fromkeys(why for entry in candidates[:3] if (why := entry.miss(arguments, facts))))
+        told = (entry.miss(call.arguments, call.facts, call.known) for entry in candidates[:3])
+        hint = " ".join(dict.fromkeys(why for why in told if why))
     elif sinks and grant.allow:
         hint = f"No rule grants the argument(s) {', '.join(sinks)}: leave them out if the tool allows that."
     else:

@@ -1,21 +1,27 @@
 """Entries of `allow`, `ask` and `deny`, compiled against the tool's declaration.
 
 Decides at load whether an entry could silently fail to apply: an argument that the tool does not have, a fragment
-that never matches (see `fragments`), an `allow` that leaves out a sink the tool requires, an SQL facet under `deny` (it
-would match only what reads *nothing but* the listed tables), an `ask` facet that a statement escapes by reading one
-table more. Each fault is a finding with the line. Trusts the declaration.
+that never matches (see `fragments`), an `allow` that leaves out a sink the tool requires, a facet under `deny` (it
+would match only what lies *wholly* within its bounds), an `ask` facet that a call escapes by naming one thing more, an
+origin that anything could have. Each fault is a finding with the line. Trusts the declaration.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
 
+import rfc8785
 from pydantic import ValidationError
 
-from toolcage.policy.file_format import SqlFacetFile
+from toolcage.policy.file_format import (
+    FACETS,
+    RESERVED,
+    SqlFacetFile,
+)
 from toolcage.policy.findings import Findings
 from toolcage.policy.fragments import (
     KEYWORDS,
@@ -25,7 +31,19 @@ from toolcage.policy.fragments import (
     nearest,
     never_matches,
 )
-from toolcage.policy.model import ArgumentRule, Effect, Entry, FragmentRule, SqlRule, sink_arguments
+from toolcage.policy.model import Effect, Entries, Entry, sink_arguments
+from toolcage.policy.origins_file import OriginCompiler
+from toolcage.policy.places import AddressBounds, HostBounds, PathBounds
+from toolcage.policy.rules import (
+    AddressesRule,
+    ArgumentRule,
+    FragmentRule,
+    HostFactRule,
+    HostsRule,
+    PathsRule,
+    SameAsFactRule,
+    SqlRule,
+)
 from toolcage.strict_yaml import Document, KeyPath
 from toolcage.types import SqlTerms, ToolDeclaration, thaw
 
@@ -40,26 +58,75 @@ class EntryCompiler:
     findings: Findings
     declaration: ToolDeclaration
     granted: Mapping[str, frozenset[str]]
+    tools: Mapping[str, ToolDeclaration] = field(default_factory=dict)
 
-    def compile_list(self, effect: Effect, raw: list[dict[str, Any]], path: KeyPath) -> tuple[Entry, ...]:
-        return tuple(self.compile_entry(effect, item, (*path, index)) for index, item in enumerate(raw))
+    def compile_list(self, effect: Effect, raw: list[dict[str, Any]], path: KeyPath) -> Entries:
+        return Entries(self.compile_entry(effect, item, (*path, index)) for index, item in enumerate(raw))
 
     def compile_entry(self, effect: Effect, raw: Mapping[str, Any], path: KeyPath) -> Entry:
         """The entry; what is wrong with it goes to the findings, and then it must not be used."""
-        rules = []
-        for argument, value in raw.items():
-            rule = self._rule(effect, argument, value, (*path, argument))
-            if rule is not None:
+        arguments = self._arguments(raw, path)
+        rules, same = [], []
+        for argument, (value, where) in arguments.items():
+            rule = self._rule(effect, argument, value, where)
+            if isinstance(rule, SameAsFactRule):
+                same.append(rule)
+            elif rule is not None:
                 rules.append(rule)
+        origins = OriginCompiler(self.findings, self.declaration, self.tools).compile(
+            raw.get("origin"), effect, (*path, "origin")
+        )
         if effect == "allow":
-            self._check_sinks(raw, path)
-        return Entry(effect=effect, rule=rule_label(self.document, path), arguments=tuple(rules))
+            self._check_sinks({*arguments, *(item.argument for item in origins)}, path)
+        return Entry(
+            effect=effect,
+            rule=rule_label(self.document, path),
+            arguments=tuple(rules),
+            same_as=tuple(same),
+            origins=origins,
+            host=self._host_facts(raw, effect, (*path, "facts")),
+            text=rfc8785.dumps(dict(raw)).decode(),
+        )
+
+    def _arguments(self, raw: Mapping[str, Any], path: KeyPath) -> dict[str, tuple[Any, KeyPath]]:
+        """Each named argument with what must hold for it and where that stands."""
+        found = {name: (value, (*path, name)) for name, value in raw.items() if name not in RESERVED}
+        for word in RESERVED:
+            if word in raw and word in self._properties() and "arguments" not in raw:
+                self.findings.add((*path, word), f"`{word}` is a word of the policy, and {self.declaration.name} has an"
+                                  f" argument of that name: write `arguments: {{{word}: …}}` for the argument, and"
+                                  " `arguments: {}` beside the word")  # fmt: skip
+        nested = raw.get("arguments", {})
+        if not isinstance(nested, dict):
+            self.findings.add((*path, "arguments"), "write a mapping of argument names")
+            return found
+        for name, value in nested.items():
+            if name in found:
+                self.findings.add((*path, "arguments", name), f"`{name}` is named twice; keep one")
+            found[name] = (value, (*path, "arguments", name))
+        return found
+
+    def _host_facts(self, raw: Mapping[str, Any], effect: Effect, path: KeyPath) -> tuple[HostFactRule, ...]:
+        stated = raw.get("facts", {})
+        if not isinstance(stated, dict) or ("facts" in raw and not stated):
+            self.findings.add(path, "write a mapping of fact names, each with a JSON Schema fragment")
+            return ()
+        made = []
+        for name, fragment in stated.items():
+            try:
+                validator = compile_fragment(fragment, ArgumentShape(schema={}, kind="text"), effect)
+            except FragmentProblem as problem:
+                self.findings.add((*path, name, *problem.path), problem.text)
+                continue
+            made.append(HostFactRule(name=name, validator=validator, under_deny=effect == "deny"))
+        return tuple(made)
 
     def check_ask_not_escaped(self, allow: list[dict[str, Any]], ask: list[dict[str, Any]], path: KeyPath) -> None:
         """A finding for each `ask` facet whose statements match an `allow` instead once they read one table more."""
         for index, asking in enumerate(ask):
-            for argument, value in asking.items():
-                if not self._is_facet(argument, value):
+            for argument in asking:
+                value = self._facet_in(asking, argument)
+                if not value:
                     continue
                 for other in allow:
                     if self._may_both_match(asking, other) and _escapes(value, self._facet_in(other, argument)):
@@ -70,10 +137,16 @@ class EntryCompiler:
                         )
                         break
 
-    def _rule(self, effect: Effect, argument: str, value: Any, path: KeyPath) -> ArgumentRule | None:
+    def _rule(
+        self, effect: Effect, argument: str, value: Any, path: KeyPath
+    ) -> ArgumentRule | SameAsFactRule | None:
         if argument not in self._properties():
             self.findings.add(path, self._unknown_argument(argument))
             return None
+        if isinstance(value, dict) and value.keys() == {"fact"}:
+            return self._same_as(effect, argument, value["fact"], path)
+        if isinstance(value, dict) and len(value) == 1 and (word := next(iter(value))) in FACETS:
+            return self._place_rule(effect, argument, word, value[word], (*path, word))
         if self._is_facet(argument, value):
             return self._sql_rule(effect, argument, value, path)
         try:
@@ -81,14 +154,43 @@ class EntryCompiler:
         except FragmentProblem as problem:
             self.findings.add((*path, *problem.path), problem.text)
             return None
-        return FragmentRule(argument=argument, validator=validator)
+        return FragmentRule(argument=argument, validator=validator, exact=_exact_texts(value))
 
-    def _sql_rule(self, effect: Effect, argument: str, value: dict[str, Any], path: KeyPath) -> SqlRule | None:
+    def _same_as(self, effect: Effect, argument: str, name: Any, path: KeyPath) -> SameAsFactRule | None:
+        if not isinstance(name, str) or not name:
+            self.findings.add((*path, "fact"), "write the name of a fact that the host gives, such as tenant")
+            return None
+        return SameAsFactRule(argument=argument, name=name, under_deny=effect == "deny")
+
+    def _place_rule(self, effect: Effect, argument: str, word: str, value: Any, path: KeyPath) -> ArgumentRule | None:
+        kind, model = FACETS[word]
+        has = self.declaration.kinds.get(argument, "text")
+        if has != kind:
+            self.findings.add(path, f"`{word}` is for an argument of kind {kind}; `{argument}` is of kind {has}: write"
+                                    f" a JSON Schema fragment, or state `kinds: {{{argument}: {kind}}}`")  # fmt: skip
+            return None
+        if word == "sql":
+            return self._sql_rule(effect, argument, value, path)
+        if effect == "deny":
+            self.findings.add(path, "bounds under deny would match only what lies wholly within them; what no allow"
+                                    " entry grants is denied already")  # fmt: skip
+            return None
+        if not isinstance(value, dict) or not value:
+            self.findings.add(path, f"bounds nothing; write at least one of: {', '.join(model.model_fields)}")
+            return None
+        try:
+            stated = model.model_validate(value).model_dump(exclude_unset=True)
+        except ValidationError as cause:
+            self.findings.add_shape_faults(cause, path, model)
+            return None
+        return _PLACES[word](argument, stated)
+
+    def _sql_rule(self, effect: Effect, argument: str, value: Any, path: KeyPath) -> SqlRule | None:
         if effect == "deny":
             self.findings.add(path, "bounds of a statement under deny would match only statements within them; "
                                     "tables and columns that no allow entry grants are denied already")  # fmt: skip
             return None
-        if both := sorted(value.keys() & KEYWORDS):
+        if isinstance(value, dict) and (both := sorted(value.keys() & KEYWORDS)):
             self.findings.add(path, f"`{both[0]}` stands beside SQL bounds; write the one or the other")
             return None
         try:
@@ -107,6 +209,8 @@ class EntryCompiler:
 
     def _facet_in(self, entry: Mapping[str, Any], argument: str) -> dict[str, Any]:
         value = entry.get(argument)
+        if isinstance(value, dict) and value.keys() == {"sql"}:
+            value = value["sql"]
         return value if isinstance(value, dict) and self._is_facet(argument, value) else {}
 
     def _may_both_match(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
@@ -135,10 +239,10 @@ class EntryCompiler:
         known = ", ".join(self._properties()) or "none"
         return f"{self.declaration.name} has no argument `{argument}`; {meant}its arguments: {known}"
 
-    def _check_sinks(self, raw: Mapping[str, Any], path: KeyPath) -> None:
+    def _check_sinks(self, named: set[str], path: KeyPath) -> None:
         required = self.declaration.parameters.get("required")
         for sink in sink_arguments(self.declaration):
-            if isinstance(required, tuple | list) and sink in required and sink not in raw:
+            if isinstance(required, tuple | list) and sink in required and sink not in named:
                 self.findings.add(
                     path,
                     f"never matches: `{sink}` says where something goes and is required, so the entry must name it;"
@@ -152,6 +256,42 @@ def rule_label(document: Document, path: KeyPath) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return f"{PurePath(document.name).name}:{document.line(path)} {text}"
+
+
+def _exact_texts(fragment: Any) -> frozenset[str] | None:
+    """The only texts that can match, where the fragment lists them; other keywords only narrow further."""
+    listed = [fragment["const"]] if "const" in fragment else fragment.get("enum")
+    if isinstance(listed, list) and listed and all(isinstance(item, str) for item in listed):
+        return frozenset(listed)
+    return None
+
+
+def _paths(argument: str, stated: Mapping[str, Any]) -> ArgumentRule:
+    folders = tuple(posixpath.normpath(item) for item in stated.get("under", ()))
+    return PathsRule(
+        argument=argument, bounds=PathBounds(under=folders, suffixes=tuple(stated.get("suffixes", ())))
+    )
+
+
+def _hosts(argument: str, stated: Mapping[str, Any]) -> ArgumentRule:
+    bounds = HostBounds(
+        names=tuple(stated["names"]),
+        schemes=tuple(stated.get("schemes", ("https",))),
+        ports=tuple(stated.get("ports", ())),
+    )
+    return HostsRule(argument=argument, bounds=bounds)
+
+
+def _addresses(argument: str, stated: Mapping[str, Any]) -> ArgumentRule:
+    bounds = AddressBounds(
+        domains=tuple(stated.get("domains", ())),
+        only=tuple(stated.get("only", ())),
+        max_count=stated.get("max"),
+    )
+    return AddressesRule(argument=argument, bounds=bounds)
+
+
+_PLACES: Final = {"paths": _paths, "hosts": _hosts, "addresses": _addresses}
 
 
 def _terms(facet: Mapping[str, Any]) -> SqlTerms:

@@ -11,9 +11,11 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from toolcage.policy.model import MAX_ROWS
+from toolcage.policy.limits import SPANS, Measure
+from toolcage.policy.places import HOST_PATTERN, broad_folder, broad_host
 from toolcage.policy.quantities import GIB, MIB, number_between, size_bytes, time_seconds
-from toolcage.types import STATUSES, HtmlMode, Isolation, Status
+from toolcage.policy.rules import MAX_ROWS
+from toolcage.types import EFFECTS, KINDS, STATUSES, Effect, HtmlMode, Isolation, Kind, Status
 
 _METASCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
 _SIZE_SCHEMA: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,8}(B|KiB|MiB|GiB)$"}
@@ -62,19 +64,71 @@ _Isolation: TypeAlias = Annotated[
 _Html: TypeAlias = Annotated[HtmlMode, BeforeValidator(_one_of("inert", "escape", "clean", "keep"))]
 _Redact: TypeAlias = Annotated[
     str,
-    BeforeValidator(_one_of("secrets", refused={"email": "is not redacted by this version"})),
-    WithJsonSchema({"enum": ["secrets"]}),
+    BeforeValidator(_one_of("secrets", "email")),
+    WithJsonSchema({"enum": ["secrets", "email"]}),
 ]
 _OnInjection: TypeAlias = Annotated[
     str,
     BeforeValidator(
-        _one_of("flag", refused=dict.fromkeys(("ask", "withhold"), "is not enforced by this version"))
+        _one_of("flag", "withhold", refused={"ask": "is not enforced by this version"})
     ),
-    WithJsonSchema({"enum": ["flag"]}),
+    WithJsonSchema({"enum": ["flag", "withhold"]}),
 ]
 _Expect: TypeAlias = Annotated[Status, BeforeValidator(_one_of(*STATUSES))]
+_EffectWord: TypeAlias = Annotated[Effect, BeforeValidator(_one_of(*EFFECTS))]
+_Effects: TypeAlias = Annotated[list[_EffectWord], Field(min_length=1)]
+_PROGRAMS: Final = "is for the tool itself to declare"
+_KindWord: TypeAlias = Annotated[
+    Kind,
+    BeforeValidator(
+        _one_of(
+            *(kind for kind in KINDS if kind not in ("python", "shell")),
+            refused={"python": _PROGRAMS, "shell": _PROGRAMS},
+        )
+    ),
+    WithJsonSchema({"enum": [kind for kind in KINDS if kind not in ("python", "shell")]}),
+]
+_Placement: TypeAlias = Annotated[
+    str,
+    BeforeValidator(
+        _one_of("cage", refused={"host": "would run the tool in the host process, which this version never does"})
+    ),
+    WithJsonSchema({"enum": ["cage"]}),
+]
 _Table: TypeAlias = Annotated[str, Field(pattern=r"^[^.*\s\x00-\x1f]{1,128}$")]
 _Column: TypeAlias = Annotated[str, Field(pattern=r"^[^.*\s\x00-\x1f]{1,128}\.[^.*\s\x00-\x1f]{1,128}$")]
+
+
+def _bound(check: Callable[[str], str | None]) -> Callable[[Any], Any]:
+    def checked(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise ValueError("write text")
+        if problem := check(value):
+            raise ValueError(problem)
+        return value
+
+    return checked
+
+
+_HostName: TypeAlias = Annotated[
+    str, BeforeValidator(_bound(broad_host)), WithJsonSchema({"type": "string", "pattern": HOST_PATTERN})
+]
+_Folder: TypeAlias = Annotated[str, BeforeValidator(_bound(broad_folder)), WithJsonSchema({"type": "string"})]
+_Domain: TypeAlias = Annotated[str, Field(pattern=r"^([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$")]
+_Address: TypeAlias = Annotated[str, Field(pattern=r"^[^\s@,;<>]{1,64}@([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$")]
+_Suffix: TypeAlias = Annotated[str, Field(pattern=r"^\.[A-Za-z0-9]{1,16}$")]
+_Source: TypeAlias = Annotated[str, Field(pattern=r"^(said|tool:[^\s]{1,200})$")]
+
+
+def _limit(measure: Measure) -> Any:
+    size = "[1-9][0-9]{0,8}(B|KiB|MiB|GiB)" if measure == "bytes" else "[1-9][0-9]{0,6}"
+    one = {"type": "string", "pattern": f"^{size}/({'|'.join(SPANS[measure])})$"}
+    schema = {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+    return Annotated[list[str], BeforeValidator(_listed_texts), WithJsonSchema(schema)]
+
+
+def _listed_texts(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
 
 class _Strict(BaseModel):
@@ -89,13 +143,97 @@ class SqlFacetFile(_Strict):
     max_rows: _number(1, MAX_ROWS, whole=True) = _ABSENT  # type: ignore[valid-type]
 
 
+class PathsFacetFile(_Strict):
+    """Where the paths of an argument may lie."""
+
+    under: Annotated[list[_Folder], Field(min_length=1)] = _ABSENT
+    suffixes: Annotated[list[_Suffix], Field(min_length=1)] = _ABSENT
+
+
+class HostsFacetFile(_Strict):
+    """Where the URLs of an argument may lead."""
+
+    names: Annotated[list[_HostName], Field(min_length=1)]
+    schemes: Annotated[
+        list[Annotated[str, BeforeValidator(_one_of("https", "http")), WithJsonSchema({"enum": ["https", "http"]})]],
+        Field(min_length=1),
+    ] = _ABSENT
+    ports: Annotated[list[_number(1, 65535, whole=True)], Field(min_length=1)] = _ABSENT  # type: ignore[valid-type]
+
+
+class AddressesFacetFile(_Strict):
+    """Whom the mail addresses of an argument may name."""
+
+    domains: Annotated[list[_Domain], Field(min_length=1)] = _ABSENT
+    only: Annotated[list[_Address], Field(min_length=1)] = _ABSENT
+    max: _number(1, 1000, whole=True) = _ABSENT  # type: ignore[valid-type]
+
+
+class LiteralFile(_Strict):
+    """Values that the policy itself vouches for."""
+
+    literal: Annotated[list[Annotated[str, Field(min_length=1, max_length=2000)]], Field(min_length=1)]
+
+
+OriginItem: TypeAlias = _Source | LiteralFile
+
+
+class NotFromFile(_Strict):
+    """Matches when some part of the value is from none of these."""
+
+    not_: Annotated[list[OriginItem], Field(min_length=1, alias="not")]
+
+
+FACETS: Final[dict[str, tuple[Kind, type[BaseModel]]]] = {
+    "sql": ("sql", SqlFacetFile),
+    "paths": ("path", PathsFacetFile),
+    "hosts": ("url", HostsFacetFile),
+    "addresses": ("address", AddressesFacetFile),
+}
+RESERVED: Final = ("origin", "facts", "arguments")
+_FACT_NAME: Final = {"type": "object", "properties": {"fact": {"type": "string"}}, "required": ["fact"],
+                     "additionalProperties": False}  # fmt: skip
+
+
+def _argument_schema() -> dict[str, Any]:
+    facets = [
+        {"type": "object", "properties": {name: model.model_json_schema()}, "required": [name],
+         "additionalProperties": False}
+        for name, (_, model) in FACETS.items()
+    ]  # fmt: skip
+    return {"anyOf": [SqlFacetFile.model_json_schema(), *facets, _FACT_NAME, {"$ref": _METASCHEMA}]}
+
+
+def _origin_schema() -> dict[str, Any]:
+    source = {"type": "string", "pattern": r"^(said|tool:[^\s]{1,200})$"}
+    items = {"type": "array", "minItems": 1, "items": {"anyOf": [source, LiteralFile.model_json_schema()]}}
+    negated = {"type": "object", "properties": {"not": items}, "required": ["not"], "additionalProperties": False}
+    return {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": [items, negated]}}
+
+
+def entry_words() -> dict[str, Any]:
+    """The keys of an entry that are not argument names, with their schemas."""
+    return {
+        "origin": {"description": "Argument names, each with where its value must come from.", **_origin_schema()},
+        "facts": {
+            "description": "What the host vouches for, each name with a JSON Schema fragment.",
+            "type": "object", "minProperties": 1, "additionalProperties": {"$ref": _METASCHEMA},
+        },
+        "arguments": {
+            "description": "Arguments again, for a tool that has one named `origin`, `facts` or `arguments`.",
+            "type": "object", "minProperties": 1, "additionalProperties": _argument_schema(),
+        },
+    }  # fmt: skip
+
+
 _Entry: TypeAlias = Annotated[
     dict[str, Any],
     WithJsonSchema(
         {
             "type": "object",
             "description": "Argument names, each with a JSON Schema fragment or the facet of its kind.",
-            "additionalProperties": {"anyOf": [SqlFacetFile.model_json_schema(), {"$ref": _METASCHEMA}]},
+            "properties": entry_words(),
+            "additionalProperties": _argument_schema(),
         }
     ),
 ]
@@ -123,6 +261,15 @@ class OutputFile(_Strict):
     on_injection: _OnInjection = _ABSENT
 
 
+class LimitsFile(_Strict):
+    """How often and how much, each as `AMOUNT/SPAN` or a list of them."""
+
+    rate: _limit("rate") = _ABSENT  # type: ignore[valid-type]
+    calls: _limit("calls") = _ABSENT  # type: ignore[valid-type]
+    bytes: _limit("bytes") = _ABSENT  # type: ignore[valid-type]
+    seconds: _limit("seconds") = _ABSENT  # type: ignore[valid-type]
+
+
 class GrantFile(_Strict):
     """What the role may do with one tool."""
 
@@ -130,8 +277,14 @@ class GrantFile(_Strict):
     ask: Annotated[list[_Entry], Field(min_length=1)] = []
     deny: list[_Entry] = []
     resources: dict[str, Annotated[list[_Name], Field(min_length=1)]] = {}
+    egress: Annotated[list[_HostName], Field(min_length=1)] = _ABSENT
     sandbox: SandboxFile = SandboxFile()
     output: OutputFile = OutputFile()
+    limits: LimitsFile = LimitsFile()
+    kinds: dict[str, _KindWord] = {}
+    effects: list[_EffectWord] = _ABSENT
+    placement: _Placement = _ABSENT
+    accept_weaker: Annotated[str, Field(min_length=10, max_length=500)] = _ABSENT
 
 
 class DenyFile(BaseModel):
@@ -143,13 +296,25 @@ class DenyFile(BaseModel):
     tool: str
 
 
+class FlowFile(_Strict):
+    """What a session that has used tools with all the effects `after` may no longer do unasked, or at all."""
+
+    ask: _EffectWord = _ABSENT
+    deny: _EffectWord = _ABSENT
+    after: _Effects
+
+
 class CaseFile(_Strict):
-    """A call and the status word it must end with, without being run."""
+    """A call and the status word it must end with, without being run; and the session that it is made in."""
 
     call: str
     args: dict[str, Any] = {}
     expect: _Expect
     code: str = _ABSENT
+    said: str | list[str] = []
+    seen: dict[str, str] = {}
+    used: list[_EffectWord] = []
+    facts: dict[str, Any] = {}
 
 
 class RoleFile(_Strict):
@@ -158,8 +323,10 @@ class RoleFile(_Strict):
     version: _Version
     role: _Name
     description: Annotated[str, Field(max_length=2000)] = ""
+    extends: Annotated[list[Annotated[str, Field(min_length=1, max_length=400)]], Field(min_length=1)] = _ABSENT
     tools: dict[str, GrantFile]
     deny: list[DenyFile] = []
+    flows: list[FlowFile] = []
     tests: list[CaseFile] = []
 
 
@@ -170,10 +337,14 @@ def model_at(path: tuple[str | int, ...]) -> type[BaseModel]:
             return SandboxFile
         case ("tools", _, "output"):
             return OutputFile
+        case ("tools", _, "limits"):
+            return LimitsFile
         case ("tools", _):
             return GrantFile
         case ("deny", _):
             return DenyFile
+        case ("flows", _):
+            return FlowFile
         case ("tests", _):
             return CaseFile
         case _:

@@ -1,47 +1,52 @@
 """Policy files to roles. The only part of the policy that reads files, and the only one that builds a `Role`.
 
 A file is loaded whole or not at all: every fault is reported with file, line and what to write instead, and no role
-comes of a file that has one. Trusts the declarations (what tools exist, what their arguments are); trusts nothing in
-the file. It does not know resources.yaml: which names exist there is compared at start, from `Role.resource_names`.
+comes of a file that has one. With `extends` its ancestors are loaded too, and the role is narrowed under them. Trusts
+the declarations (what tools exist, what their arguments are); trusts nothing in the file. It does not know
+resources.yaml: which names exist there is compared at start, from `Role.resource_names`.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import rfc8785
 from pydantic import ValidationError
 
 from toolcage.errors import PolicyError
 from toolcage.policy.entries import EntryCompiler, rule_label
-from toolcage.policy.file_format import GrantFile, OutputFile, RoleFile, SandboxFile
+from toolcage.policy.file_format import RoleFile
 from toolcage.policy.findings import Findings
-from toolcage.policy.fragments import nearest
-from toolcage.policy.model import Case, Entry, Grant, Role
-from toolcage.policy.quantities import size_text
+from toolcage.policy.flows import Flow
+from toolcage.policy.grants import GrantCompiler
+from toolcage.policy.model import Case, Entry, Grant, Role, Situation
+from toolcage.policy.narrow import narrowed
 from toolcage.strict_yaml import Document, KeyPath, parse_document, read_document
-from toolcage.types import ISOLATION_STRENGTH, OutputTerms, SandboxTerms, ToolDeclaration
+from toolcage.types import ToolDeclaration
 
+MAX_ANCESTORS: Final = 8
 _SUFFIXES: Final = (".yaml", ".yml")
-_SANDBOX_FIELDS: Final = {
-    "image": "image", "memory": "memory_bytes", "cpus": "cpus", "wall": "wall_s", "pids": "pids", "tmp": "tmp_bytes",
-    "isolation": "isolation", "runtime": "runtime",
-}  # fmt: skip
 
 
 def load_role(path: Path, declarations: Mapping[str, ToolDeclaration]) -> Role:
     """The role in the file at `path`. Raises PolicyError with every fault of the file, one a line."""
-    return _role(read_document(path, PolicyError), declarations)
+    return _Loader(declarations).load(path)
 
 
-def load_role_text(text: str, name: str, declarations: Mapping[str, ToolDeclaration]) -> Role:
-    """The role in `text`; `name` stands for the file's name in messages and rules. Raises PolicyError."""
-    return _role(parse_document(text.encode("utf-8", "surrogatepass"), name, PolicyError), declarations)
+def load_role_text(
+    text: str, name: str, declarations: Mapping[str, ToolDeclaration], *, folder: Path | None = None
+) -> Role:
+    """The role in `text`; `name` stands for the file's name in messages and rules. Raises PolicyError.
+
+    `folder` is where the files of `extends` are looked for; None = there are none.
+    """
+    document = parse_document(text.encode("utf-8", "surrogatepass"), name, PolicyError)
+    return _Loader(declarations).build(document, folder, ())
 
 
 def load_roles(paths: Sequence[Path], declarations: Mapping[str, ToolDeclaration]) -> Mapping[str, Role]:
@@ -72,17 +77,60 @@ def policy_files(paths: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _role(document: Document, declarations: Mapping[str, ToolDeclaration]) -> Role:
-    findings = Findings(document)
-    try:
-        file = RoleFile.model_validate(document.data)
-    except ValidationError as cause:
-        findings.add_shape_faults(cause)
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """Loads one file and its ancestors. Each is read once for each child that names it."""
+
+    declarations: Mapping[str, ToolDeclaration]
+
+    def load(self, path: Path, chain: tuple[Path, ...] = ()) -> Role:
+        return self.build(read_document(path, PolicyError), path.parent, (*chain, path.resolve()))
+
+    def build(self, document: Document, folder: Path | None, chain: tuple[Path, ...]) -> Role:
+        findings = Findings(document)
+        try:
+            file = RoleFile.model_validate(document.data)
+        except ValidationError as cause:
+            findings.add_shape_faults(cause)
+            findings.raise_if_any()
+            raise
+        role = _own_role(document, findings, self.declarations, file)
+        if "extends" not in file.model_fields_set:
+            return role
+        ancestors = self._ancestors(document, findings, file, folder, chain)
         findings.raise_if_any()
-        raise
-    builder = _RoleBuilder(document, findings, declarations)
-    grants = {tool: grant for tool, item in file.tools.items() if (grant := builder.grant(tool, item))}
-    denies = builder.denies(file)
+        _check_ceilings(findings, role, ancestors)
+        findings.raise_if_any()
+        return narrowed(role, ancestors)
+
+    def _ancestors(
+        self, document: Document, findings: Findings, file: RoleFile, folder: Path | None, chain: tuple[Path, ...]
+    ) -> list[Role]:
+        found = []
+        for index, name in enumerate(file.extends):
+            where: KeyPath = ("extends", index)
+            if folder is None or PurePath(name).is_absolute() or name.startswith("~"):
+                findings.add(where, "write the file's path relative to this file")
+                continue
+            path = folder / name
+            if path.resolve() in chain:
+                findings.add(where, f"{PurePath(name).name} extends this file in turn; remove one of the two")
+            elif len(chain) > MAX_ANCESTORS:
+                findings.add(where, f"more than {MAX_ANCESTORS} files above one another; extend fewer")
+            else:
+                found.append(self.load(path, chain))
+        return found
+
+
+def _own_role(
+    document: Document, findings: Findings, declarations: Mapping[str, ToolDeclaration], file: RoleFile
+) -> Role:
+    compiler = GrantCompiler(
+        document=document, findings=findings, declarations=declarations, role=file.role, has_flows=bool(file.flows)
+    )
+    grants = {tool: grant for tool, item in file.tools.items() if (grant := compiler.grant(tool, item))}
+    denies = _denies(document, findings, declarations, file, grants)
+    flows = _flows(document, findings, file, grants)
     findings.raise_if_any()
     return Role(
         name=file.role,
@@ -92,109 +140,119 @@ def _role(document: Document, declarations: Mapping[str, ToolDeclaration]) -> Ro
         grants=MappingProxyType(grants),
         deny=MappingProxyType(denies),
         cases=_cases(document, file),
+        flows=flows,
     )
 
 
-class _RoleBuilder:
-    def __init__(
-        self, document: Document, findings: Findings, declarations: Mapping[str, ToolDeclaration]
-    ) -> None:
-        self._document = document
-        self._findings = findings
-        self._declarations = declarations
+def _denies(
+    document: Document,
+    findings: Findings,
+    declarations: Mapping[str, ToolDeclaration],
+    file: RoleFile,
+    grants: Mapping[str, Grant],
+) -> dict[str, tuple[Entry, ...]]:
+    """The file's deny entries by tool. A pattern is resolved here, over the tools that the file grants."""
+    made: dict[str, list[Entry]] = {}
+    compiler = GrantCompiler(document=document, findings=findings, declarations=declarations, role=file.role)
+    for index, item in enumerate(file.deny):
+        path: KeyPath = ("deny", index)
+        if "*" in item.tool:
+            for tool, entry in _pattern_denies(document, findings, item.tool, item.__pydantic_extra__, path, grants):
+                made.setdefault(tool, []).append(entry)
+            continue
+        if item.tool in grants:  # kinds that the grant tightens hold for its denials too
+            declaration: ToolDeclaration | None = grants[item.tool].declaration
+        else:
+            declaration = compiler.declaration(item.tool, (*path, "tool"))
+        if declaration is not None:
+            entries = EntryCompiler(
+                document=document, findings=findings, declaration=declaration, granted={}, tools=declarations
+            )
+            made.setdefault(item.tool, []).append(entries.compile_entry("deny", item.__pydantic_extra__, path))
+    return {tool: tuple(items) for tool, items in made.items()}
 
-    def grant(self, tool: str, file: GrantFile) -> Grant | None:
-        path: KeyPath = ("tools", tool)
-        declaration = self._declaration(tool, path)
-        if declaration is None:
-            return None
-        if not file.allow and not file.ask:
-            self._findings.add(path, "has neither an allow nor an ask entry, so it grants nothing; write"
-                                     " `allow: [{}]` for every valid call, or remove the tool")  # fmt: skip
-        resources = self._resources(declaration, file, (*path, "resources"))
-        entries = EntryCompiler(
-            document=self._document, findings=self._findings, declaration=declaration, granted=resources
+
+def _pattern_denies(
+    document: Document,
+    findings: Findings,
+    pattern: str,
+    more: Mapping[str, object],
+    path: KeyPath,
+    grants: Mapping[str, Grant],
+) -> list[tuple[str, Entry]]:
+    """A pattern names whole tools: `*` is any run of characters, everything else stands for itself."""
+    if more:
+        findings.add(path, "arguments beside a tool pattern: not every tool that it matches has them; name the tools")
+    entry = Entry(effect="deny", rule=rule_label(document, path), text=rfc8785.dumps({"tool": pattern}).decode())
+    return [(tool, entry) for tool in grants if matches_pattern(tool, pattern)]
+
+
+def matches_pattern(tool: str, pattern: str) -> bool:
+    """Whether the tool's full name fits: exact characters, no case folding. Linear in both."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return tool == pattern
+    if not tool.startswith(first):
+        return False
+    position = len(first)
+    for part in rest[:-1]:
+        found = tool.find(part, position)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return len(tool) - len(rest[-1]) >= position and tool.endswith(rest[-1])
+
+
+def _flows(
+    document: Document, findings: Findings, file: RoleFile, grants: Mapping[str, Grant]
+) -> tuple[Flow, ...]:
+    had = frozenset().union(*(grant.declaration.effects for grant in grants.values()))
+    made = []
+    for index, item in enumerate(file.flows):
+        path: KeyPath = ("flows", index)
+        stated = item.model_fields_set & {"ask", "deny"}
+        if len(stated) != 1:
+            findings.add(path, "write either `ask: EFFECT` or `deny: EFFECT`")
+            continue
+        outcome = "ask" if stated == {"ask"} else "deny"
+        effect = item.ask if outcome == "ask" else item.deny
+        for word in dict.fromkeys((effect, *item.after)):
+            if word not in had:
+                findings.add(path, f"never applies: no tool of this role has the effect `{word}`; state it under the"
+                                   " tool's `effects`, or remove the flow")  # fmt: skip
+        made.append(
+            Flow(outcome=outcome, effect=effect, after=frozenset(item.after), rule=rule_label(document, path))  # type: ignore[arg-type]
         )
-        entries.check_ask_not_escaped(file.allow, file.ask, path)
-        return Grant(
-            tool=tool,
-            declaration=declaration,
-            allow=entries.compile_list("allow", file.allow, (*path, "allow")),
-            ask=entries.compile_list("ask", file.ask, (*path, "ask")),
-            deny=entries.compile_list("deny", file.deny, (*path, "deny")),
-            resources=MappingProxyType(resources),
-            sandbox=self._sandbox(declaration, file.sandbox, (*path, "sandbox")),
-            output=_output(file.output),
-            rule=rule_label(self._document, path),
-            line=self._document.line(path),
-        )
-
-    def denies(self, file: RoleFile) -> dict[str, tuple[Entry, ...]]:
-        made: dict[str, list[Entry]] = {}
-        for index, item in enumerate(file.deny):
-            path: KeyPath = ("deny", index)
-            declaration = self._declaration(item.tool, (*path, "tool"))
-            if declaration is not None:
-                entries = EntryCompiler(
-                    document=self._document, findings=self._findings, declaration=declaration, granted={}
-                )
-                entry = entries.compile_entry("deny", item.__pydantic_extra__, path)
-                made.setdefault(item.tool, []).append(entry)
-        return {tool: tuple(items) for tool, items in made.items()}
-
-    def _declaration(self, tool: str, path: KeyPath) -> ToolDeclaration | None:
-        declaration = self._declarations.get(tool)
-        if declaration is None:
-            near = nearest(tool, self._declarations)
-            meant = f"did you mean `{near}`? " if near else ""
-            known = ", ".join(sorted(self._declarations)) or "none"
-            self._findings.add(path, f"there is no tool `{tool}`; {meant}exact names only: {known}")
-        return declaration
-
-    def _resources(self, declaration: ToolDeclaration, file: GrantFile, path: KeyPath) -> dict[str, frozenset[str]]:
-        for argument in file.resources:
-            if argument not in declaration.resources:
-                known = ", ".join(declaration.resources) or "none"
-                self._findings.add((*path, argument), f"`{argument}` does not name a resource of {declaration.name};"
-                                                      f" arguments that do: {known}")  # fmt: skip
-        required = declaration.parameters.get("required")
-        for argument, kind in declaration.resources.items():
-            if argument not in file.resources and isinstance(required, tuple | list) and argument in required:
-                self._findings.add(path[:-1], f"every call would be refused: no {kind} is granted for `{argument}`;"
-                                              f" write `resources: {{{argument}: [NAME]}}`")  # fmt: skip
-        return {argument: frozenset(names) for argument, names in file.resources.items()}
-
-    def _sandbox(self, declaration: ToolDeclaration, file: SandboxFile, path: KeyPath) -> SandboxTerms:
-        terms = _merged(declaration, file.model_dump(exclude_unset=True))
-        # what is written to /tmp, /workspace and /dev/shm is charged to the memory limit; the program needs the rest
-        if 2 * terms.tmp_bytes > terms.memory_bytes:
-            most = size_text(terms.memory_bytes // 2)
-            self._findings.add((*path, "tmp"), f"{size_text(terms.tmp_bytes)} is more than half of the memory of"
-                                               f" {size_text(terms.memory_bytes)}; write at most {most}")  # fmt: skip
-        if ISOLATION_STRENGTH[terms.isolation] < ISOLATION_STRENGTH[declaration.isolation]:
-            self._findings.add((*path, "isolation"), f"`{terms.isolation}` is weaker than the `{declaration.isolation}`"
-                                                     f" that {declaration.name} declares; remove it")  # fmt: skip
-        return terms
+    return tuple(made)
 
 
-def _merged(declaration: ToolDeclaration, stated: Mapping[str, Any]) -> SandboxTerms:
-    values: dict[str, Any] = {
-        "image": declaration.image,
-        "isolation": declaration.isolation,
-        "wall_s": declaration.wall_s,
-    }
-    values |= {_SANDBOX_FIELDS[key]: value for key, value in stated.items()}
-    terms = SandboxTerms(**values)
-    if "tmp" in stated:
-        return terms
-    return replace(terms, tmp_bytes=min(terms.tmp_bytes, terms.memory_bytes // 4))
+def _check_ceilings(findings: Findings, role: Role, ancestors: Sequence[Role]) -> None:
+    """Findings where the file states what an ancestor takes away again: it would silently not apply."""
+    for ancestor in ancestors:
+        for tool, grant in role.grants.items():
+            path: KeyPath = ("tools", tool)
+            above = ancestor.grants.get(tool)
+            if above is None:
+                findings.add(path, f"{ancestor.source} does not grant {tool}, so every call would be refused; remove"
+                                   " it, or grant it there")  # fmt: skip
+                continue
+            try:
+                under = narrowed(role, [ancestor]).grants[tool]
+            except ValueError as cause:
+                findings.add(path, str(cause))
+                continue
+            for part, key, name in _weaker(grant, under):
+                findings.add((*path, part, key), f"is more than {ancestor.source} grants ({name}); write at most that")
 
 
-def _output(file: OutputFile) -> OutputTerms:
-    stated = file.model_dump(exclude_unset=True)
-    if "redact" in stated:
-        stated["redact"] = tuple(stated["redact"])
-    return OutputTerms(**stated)
+def _weaker(grant: Grant, under: Grant) -> list[tuple[str, str, str]]:
+    """The stated keys of sandbox and output whose value would not hold, with the value that would."""
+    found = []
+    for part, mine, least in (("sandbox", grant.sandbox, under.sandbox), ("output", grant.output, under.output)):
+        for key, attribute in grant.stated.get(part, {}).items():
+            if getattr(mine, attribute) != getattr(least, attribute) and attribute not in ("runtime", "redact"):
+                found.append((part, key, str(getattr(least, attribute))))
+    return found
 
 
 def _cases(document: Document, file: RoleFile) -> tuple[Case, ...]:
@@ -205,6 +263,12 @@ def _cases(document: Document, file: RoleFile) -> tuple[Case, ...]:
             expect=item.expect,
             code=item.code if "code" in item.model_fields_set else None,
             line=document.line(("tests", index)),
+            situation=Situation(
+                said=(item.said,) if isinstance(item.said, str) else tuple(item.said),
+                seen=MappingProxyType(item.seen),
+                used=frozenset(item.used),
+                facts=MappingProxyType(item.facts),
+            ),
         )
         for index, item in enumerate(file.tests)
     )

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toolcage.policy.file_format import RoleFile, SqlFacetFile
+from toolcage.policy.file_format import FACETS, RoleFile, SqlFacetFile, entry_words
 from toolcage.types import ToolDeclaration, thaw
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -22,6 +22,7 @@ def role_schema(declarations: Mapping[str, ToolDeclaration] | None = None) -> di
     _drop_noise(schema)
     grant = schema["$defs"]["GrantFile"]
     grant["anyOf"] = [{"required": ["allow"]}, {"required": ["ask"]}]
+    schema["$defs"]["FlowFile"]["oneOf"] = [{"required": ["ask"]}, {"required": ["deny"]}]
     if declarations is not None:
         _name_tools(schema, declarations)
     return {"$schema": SCHEMA_DIALECT, **schema}
@@ -44,13 +45,19 @@ def _name_tools(schema: dict[str, Any], declarations: Mapping[str, ToolDeclarati
     grant = schema["$defs"]["GrantFile"]
     tools = {name: _grant_of(grant, declaration) for name, declaration in sorted(declarations.items())}
     schema["properties"]["tools"] = {"type": "object", "properties": tools, "additionalProperties": False}
-    schema["$defs"]["DenyFile"]["properties"]["tool"] = {"enum": sorted(declarations)}
+    schema["$defs"]["DenyFile"]["properties"]["tool"] = {
+        "anyOf": [{"enum": sorted(declarations)}, {"type": "string", "pattern": "[*]"}]
+    }
 
 
 def _grant_of(grant: dict[str, Any], declaration: ToolDeclaration) -> dict[str, Any]:
     made = copy.deepcopy(grant)
     made["description"] = declaration.description
-    entry = {"type": "object", "properties": _arguments_of(declaration), "additionalProperties": False}
+    arguments = _arguments_of(declaration)
+    words_of_entry = entry_words()
+    _drop_noise(words_of_entry)
+    words_of_entry["arguments"] |= {"properties": arguments, "additionalProperties": False}
+    entry = {"type": "object", "properties": arguments | words_of_entry, "additionalProperties": False}
     for words in ("allow", "ask", "deny"):
         made["properties"][words]["items"] = entry
     names = made["properties"]["resources"].pop("additionalProperties")
@@ -60,10 +67,20 @@ def _grant_of(grant: dict[str, Any], declaration: ToolDeclaration) -> dict[str, 
 
 
 def _arguments_of(declaration: ToolDeclaration) -> dict[str, Any]:
-    facet = SqlFacetFile.model_json_schema()
-    _drop_noise(facet)
+    """Each argument with what may be said of it: a fragment, a host fact, and the facet of its kind, stated or not."""
+    bounds = SqlFacetFile.model_json_schema()
+    _drop_noise(bounds)
     fragment = {"$ref": SCHEMA_DIALECT}
-    return {
-        argument: {"anyOf": [facet, fragment]} if declaration.kinds.get(argument) == "sql" else fragment
-        for argument in thaw(declaration.parameters).get("properties", {})
-    }
+    fact = _only("fact", {"type": "string"})
+    facets = {kind: _only(word, model.model_json_schema()) for word, (kind, model) in FACETS.items()}
+    _drop_noise(facets)
+    made = {}
+    for argument in thaw(declaration.parameters).get("properties", {}):
+        kind = declaration.kinds.get(argument, "text")
+        fitting = list(facets.values()) if kind == "text" else [facets[kind]] if kind in facets else []
+        made[argument] = {"anyOf": [*([bounds] if kind == "sql" else []), *fitting, fact, fragment]}
+    return made
+
+
+def _only(word: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {word: schema}, "required": [word], "additionalProperties": False}

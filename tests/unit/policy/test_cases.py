@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolcage.policy.cases import run_cases
-from toolcage.policy.model import Role
+from toolcage.policy.model import Role, Situation
 from toolcage.types import Status
 
 FILE = """
@@ -24,7 +24,7 @@ tests:
 def test_a_case_holds_when_its_status_and_its_code_if_any_are_met(load: Callable[..., Role]) -> None:
     asked: list[tuple[str, Mapping[str, Any]]] = []
 
-    def judge(tool: str, arguments: Mapping[str, Any]) -> tuple[Status, str]:
+    def judge(tool: str, arguments: Mapping[str, Any], situation: Situation) -> tuple[Status, str]:
         asked.append((tool, dict(arguments)))
         return "denied", "tool.unknown"
 

@@ -1,39 +1,24 @@
-"""`toolcage policy`: exit codes and what a program reads. The runtime's two answers are supplied by a stand-in."""
+"""`toolcage policy`: exit codes and what a program reads, with the real tools and the real line."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner
 
 from toolcage.cli.policy import app
 from toolcage.policy.schema import role_schema
-from toolcage.types import ToolDeclaration
 
 GOOD = """version: 1
 role: team
 tools:
-  search_web: {allow: [{}], sandbox: {memory: 64MiB}}
+  calculate_expression: {allow: [{}], sandbox: {memory: 64MiB}}
 tests:
-  - {call: search_web, args: {term: x}, expect: ok}
+  - {call: calculate_expression, args: {expression: "1+1"}, expect: ok}
   - {call: nothing, expect: denied, code: tool.unknown}
 """
-
-
-@pytest.fixture(autouse=True)
-def _runtime(monkeypatch: pytest.MonkeyPatch, declarations: Mapping[str, ToolDeclaration]) -> None:
-    module = ModuleType("toolcage.runtime")
-    module.declared_tools = lambda: declarations  # type: ignore[attr-defined]
-    module.judge_for = lambda role, known, resources=None: (  # type: ignore[attr-defined]
-        lambda tool, arguments: ("ok", "policy.allow") if tool in role.grants else ("denied", "tool.unknown")
-    )
-    monkeypatch.setitem(sys.modules, "toolcage.runtime", module)
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:
@@ -70,7 +55,7 @@ def test_check_as_json_tells_grants_and_problems_per_file(tmp_path: Path) -> Non
     code, output = run("check", tmp_path, "--json")
     good, bad = json.loads(output)
     assert code == 1
-    assert (good["ok"], good["role"], good["grants"]["search_web"]["memory_bytes"]) == (True, "team", 64 * 1024 * 1024)
+    assert (good["ok"], good["role"], good["grants"]["calculate_expression"]["memory_bytes"]) == (True, "team", 64 * 1024 * 1024)
     assert bad["ok"] is False
     assert "b.yaml:1: version" in bad["problems"][0]
 
@@ -87,7 +72,7 @@ def test_test_exits_0_when_every_case_holds_and_1_when_one_fails(tmp_path: Path)
     assert run("test", written(tmp_path, GOOD))[0] == 0
     code, output = run("test", written(tmp_path, GOOD.replace("expect: ok", "expect: blocked")))
     assert code == 1
-    assert "line 6: search_web: expected blocked, got ok policy.allow" in output
+    assert "line 6: calculate_expression: expected blocked, got ok ok" in output
 
 
 def test_test_as_json_tells_each_case(tmp_path: Path) -> None:
@@ -112,4 +97,4 @@ def test_control_characters_and_markup_of_a_file_do_not_reach_the_terminal(tmp_p
 def test_schema_prints_the_schema() -> None:
     code, output = run("schema")
     assert (code, json.loads(output)) == (0, role_schema())
-    assert "search_web" in run("schema", "--tools")[1]
+    assert "calculate_expression" in run("schema", "--tools")[1]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from toolcage.facts.sql import SqlFacts
 from toolcage.policy.decide import decide
 from toolcage.policy.load import load_role_text
-from toolcage.policy.model import Entry, FragmentRule, Role
+from toolcage.policy.model import Entries, Entry, FragmentRule, Role
 from toolcage.types import Decision, Facts, SqlTerms, ToolDeclaration, freeze
 
 Load = Callable[..., Role]
@@ -300,7 +300,7 @@ def test_an_interrupt_is_not_swallowed(load: Load, judge: Judge) -> None:
     role = load("search_web: {allow: [{}]}")
     broken = FragmentRule(argument="term", validator=_Broken(KeyboardInterrupt()))  # type: ignore[arg-type]
     grant = dataclasses.replace(
-        role.grants["search_web"], deny=(Entry(effect="deny", rule="r", arguments=(broken,)),)
+        role.grants["search_web"], deny=Entries([Entry(effect="deny", rule="r", arguments=(broken,))])
     )
     role = dataclasses.replace(role, grants=MappingProxyType({"search_web": grant}))
     with pytest.raises(KeyboardInterrupt):
