@@ -61,8 +61,10 @@ class Door:
 
     def receive(self, deadline: float) -> wire.Frame:
         """The next frame. Raises DoorTimeout, DoorClosed or DoorMalformed."""
+        self._check(deadline)
         while not self._frames:
             self._take(self._read(deadline))
+            self._check(deadline)
         return self._frames.pop(0)
 
     def silent(self) -> bool:
@@ -86,6 +88,12 @@ class Door:
         """Releases the descriptor."""
         self.shut()
         self._socket.close()
+
+    @staticmethod
+    def _check(deadline: float) -> None:
+        """Also when there is always something to read: a cage that never stops talking has no more time than others."""
+        if time.monotonic() >= deadline:
+            raise DoorTimeout
 
     def _read(self, deadline: float) -> bytes:
         while True:
