@@ -141,12 +141,12 @@ set_up_engine() {
 # --- sandbox images --------------------------------------------------------------------------------------------------
 
 set_up_images() {
-    if .venv/bin/toolcage images verify >/dev/null 2>&1; then return; fi
+    if .venv/bin/toolcage images verify python shell >/dev/null 2>&1; then return; fi
     if may_install && ! dpkg-query -W mmdebstrap debian-archive-keyring >/dev/null 2>&1; then
         install_packages mmdebstrap debian-archive-keyring
     fi
-    say "building the sandbox images (once; a few minutes)"
-    .venv/bin/toolcage images build </dev/null || missing "the sandbox images: the build failed as shown above"
+    say "building the sandbox images (once; about a minute)"
+    .venv/bin/toolcage images build python shell </dev/null || missing "the sandbox images: the build failed as shown above"
 }
 
 set_up_environment

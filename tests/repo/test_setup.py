@@ -29,8 +29,8 @@ esac
 """
 CONSOLE = """
 case "$*" in
-    "images verify") test -e "$HOME/images-built" ;;
-    "images build") touch "$HOME/images-built" ;;
+    "images verify python shell") test -e "$HOME/images-built" ;;
+    "images build python shell") touch "$HOME/images-built" ;;
 esac
 """
 APT = """
@@ -111,7 +111,7 @@ def test_a_changed_pyproject_is_installed_again(machine: Machine) -> None:
 def test_missing_images_are_built(machine: Machine) -> None:
     (machine.folder / "engine-runs").touch()
     assert machine.run("setup.sh").returncode == 0
-    assert "images build" in machine.asked("toolcage-console")
+    assert "images build python shell" in machine.asked("toolcage-console")
 
 
 def test_without_engine_neither_engine_nor_images_are_looked_at(machine: Machine) -> None:

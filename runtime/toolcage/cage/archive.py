@@ -8,23 +8,26 @@ whoever fetched them; it reads the tree as data and runs nothing from it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
+import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Final
-from urllib.parse import unquote
 
+from toolcage.cage.debian import DebianPackage, read_packages
 from toolcage.cage.recipe import Recipe
 from toolcage.errors import ImageError
 
 SOURCE_DATE_EPOCH: Final = 1_735_689_600  # 2025-01-01; any constant would do
 PACKAGE_LIST: Final = "packages"
-"""A file at the raw tree's root, one archive name per line; read for images.lock and left out of the image."""
+"""A file at the raw tree's root, one paragraph of control fields per Debian package; read for images.lock and the SBOM,
+and left out of the image."""
 
 IMAGE_USER: Final = "65532:65532"
 """Never root even when someone starts the image by hand. A cage always names its own uid:gid."""
@@ -35,16 +38,20 @@ _ACCOUNTS: Final = {
     "etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
 }
 _MOUNT_POINTS: Final = ("data", "dev", "proc", "sys", "tmp", "workspace")
+_DOCUMENTS: Final = "usr/share/doc/"
 _PROGRAM_DIRS: Final = ("usr/bin", "usr/sbin", "usr/local/bin", "usr/local/sbin", "bin", "sbin")
+_STARTUP_FILES: Final = frozenset({"sitecustomize.py", "usercustomize.py"})
 _INSTALLER_NOTES: Final = frozenset({"INSTALLER", "RECORD", "REQUESTED", "direct_url.json"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A packed layer: its digest (`sha256:…` of the uncompressed tar) and the Debian packages that it came from."""
+    """A packed layer: its digest (`sha256:…` of the uncompressed tar), its size, and the Debian packages that it came
+    from."""
 
     diff_id: str
-    packages: dict[str, str]
+    size_bytes: int
+    packages: tuple[DebianPackage, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,26 +65,34 @@ class _Entry:
 
 def keeps(recipe: Recipe, name: str) -> bool:
     """Whether the file `name` (relative to the root) belongs into the image of `recipe`."""
-    if _is_removed(name, recipe.remove):
+    if _removal(recipe.remove).match(name):
         return False
-    folder, _, base = name.rpartition("/")
+    folder = name.rpartition("/")[0]
+    if name.startswith(f"{recipe.site_packages}/"):
+        return _keeps_of_wheels(name.removeprefix(f"{recipe.site_packages}/"))
     if folder in _PROGRAM_DIRS:
         return name in recipe.executables
     if name.startswith("etc/"):
         return name in recipe.settings
-    if folder.endswith(".dist-info"):
-        return base not in _INSTALLER_NOTES  # they say which pip ran, which would make it part of the image's id
     return not name.startswith((".dockerenv", "dev/", "proc/", "sys/", "run/", "tmp/", "root/", "home/", "boot/"))
 
 
-def _is_removed(name: str, patterns: frozenset[str]) -> bool:
-    """Whether `name`, or a folder above it, matches a pattern. A `*` stands for one whole part of a path."""
-    parts = name.split("/")
-    for pattern in patterns:
-        wanted = pattern.split("/")
-        if len(wanted) <= len(parts) and all(want in ("*", part) for want, part in zip(wanted, parts, strict=False)):
-            return True
-    return False
+def _keeps_of_wheels(name: str) -> bool:
+    """Of a wheel: its packages and what describes it. Not its programs, and nothing that Python runs by itself at every
+    start: that would be a stranger's code in the warden, before any call."""
+    folder, _, base = name.rpartition("/")
+    if folder.endswith(".dist-info"):
+        return base not in _INSTALLER_NOTES  # they say which pip ran, which would make it part of the image's id
+    if not folder and (base.endswith(".pth") or base in _STARTUP_FILES):
+        return False
+    return not name.startswith(("bin/", "sitecustomize/", "usercustomize/"))
+
+
+@functools.lru_cache(maxsize=16)
+def _removal(patterns: frozenset[str]) -> re.Pattern[str]:
+    """Matches a name that is one of `patterns`, or below one. A `*` stands for any text within one part of a path."""
+    each = ("[^/]*".join(map(re.escape, pattern.split("*"))) for pattern in sorted(patterns))
+    return re.compile(f"(?:{'|'.join(each)})(?:/|$)" if patterns else "(?!)")
 
 
 def write_layer(recipe: Recipe, tree: Path, layer: Path) -> Layer:
@@ -91,7 +106,7 @@ def write_layer(recipe: Recipe, tree: Path, layer: Path) -> Layer:
                     _put(out, name, entries[name], source)
     except tarfile.TarError as cause:
         raise ImageError(f"image {recipe.name}: the root file system is not a readable tar: {cause}") from cause
-    return Layer(diff_id=f"sha256:{writer.digest.hexdigest()}", packages=packages)
+    return Layer(diff_id=f"sha256:{writer.digest.hexdigest()}", size_bytes=layer.stat().st_size, packages=packages)
 
 
 def write_archive(recipe: Recipe, diff_id: str, layer: Path, archive: Path) -> tuple[str, str]:
@@ -132,19 +147,25 @@ def _canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _select(recipe: Recipe, source: tarfile.TarFile) -> tuple[dict[str, _Entry], dict[str, str]]:
+def _select(recipe: Recipe, source: tarfile.TarFile) -> tuple[dict[str, _Entry], tuple[DebianPackage, ...]]:
     entries: dict[str, _Entry] = {}
-    packages: dict[str, str] = {}
+    listed = b""
+    copyrights: dict[str, bytes | str] = {}
     for member in source:
         name = member.name.removeprefix("./").strip("/")
         if name == PACKAGE_LIST:
-            packages = dict(_package_versions(_read(source, member)))
+            listed = _read(source, member)
+        elif name.startswith(_DOCUMENTS):
+            _note_copyright(copyrights, name.removeprefix(_DOCUMENTS), source, member)
         elif name and name != "." and not member.isdir() and keeps(recipe, name):
             entry = _entry(member)
             if entry is not None:
                 entries[name] = entry
     entries |= _additions(recipe)
-    return _with_parents(entries), packages
+    absent = recipe.executables - entries.keys()
+    if absent:
+        raise ImageError(f"image {recipe.name}: no package brings {', '.join(sorted(absent))}; mend its image.yaml")
+    return _with_parents(entries), _debian_packages(listed, copyrights)
 
 
 def _entry(member: tarfile.TarInfo) -> _Entry | None:
@@ -160,6 +181,8 @@ def _additions(recipe: Recipe) -> dict[str, _Entry]:
     added |= {name: _Entry(mode=0o755, directory=True) for name in _MOUNT_POINTS}
     added["tmp"] = _Entry(mode=0o1777, directory=True)
     added["usr/bin/python3"] = _Entry(mode=0o777, link=f"python{recipe.python}")
+    added |= {name: _Entry(mode=0o777, link=target) for name, target in recipe.links.items()}
+    added |= {name: _Entry(mode=0o644, content=path.read_bytes()) for name, path in recipe.files.items()}
     return added
 
 
@@ -207,11 +230,27 @@ def _info(name: str, mode: int, *, size: int = 0) -> tarfile.TarInfo:
     return info  # TarInfo's own defaults: uid 0, gid 0, no names
 
 
-def _package_versions(listing: bytes) -> Iterator[tuple[str, str]]:
-    for line in sorted(listing.decode().split()):
-        if line.endswith(".deb") and line.count("_") == 2:
-            name, version, _ = line.split("_")
-            yield name, unquote(version)
+def _note_copyright(
+    copyrights: dict[str, bytes | str], name: str, source: tarfile.TarFile, member: tarfile.TarInfo
+) -> None:
+    """Remember the copyright file of a package, or the package that it shares its documents with."""
+    package, _, file = name.partition("/")
+    if not file and member.issym():
+        copyrights[package] = member.linkname.rsplit("/", 1)[-1]
+    elif file == "copyright" and member.isfile():
+        copyrights[package] = _read(source, member)
+
+
+def _debian_packages(listing: bytes, copyrights: Mapping[str, bytes | str]) -> tuple[DebianPackage, ...]:
+    def text(package: str) -> str:
+        found = copyrights.get(package, b"")
+        content = copyrights.get(found, b"") if isinstance(found, str) else found
+        return content.decode("utf-8", "replace") if isinstance(content, bytes) else ""
+
+    try:
+        return read_packages(listing.decode(), {package: text(package) for package in copyrights})
+    except ValueError as cause:
+        raise ImageError(f"the root file system does not say what it was made of: {cause}") from cause
 
 
 class _Hashing:

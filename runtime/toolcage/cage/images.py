@@ -3,35 +3,44 @@
 A cage's image is never named by a tag and never pulled. `build` makes it from a recipe, loads it into the engine and
 records what the engine must show again; `resolve` and `verify` compare and raise, with the one command that mends it.
 Trusts the state directory, provided that nobody else may write there, and the engine's answer about an id it holds.
-It does not decide what is in an image (`recipe`, `archive`) nor how it is fetched (`rootfs`).
+A variant is an image with more wheels: its record holds what was asked for and the pins that this came to, so it is
+rebuilt from the same bytes until its base changes. It does not decide what is in an image (`recipe`, `archive`) nor how
+it is fetched (`rootfs`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolcage.cage.archive import Layer, write_archive, write_layer
-from toolcage.cage.recipe import Recipe, known_images, load_recipe
-from toolcage.cage.rootfs import fetch_tree, fetch_tree_by_engine, fetch_wheels
+from toolcage.cage.pins import PIN_PATTERN, REQUEST_PATTERN, check_request
+from toolcage.cage.recipe import Recipe, known_images, load_recipe, variant_recipe
+from toolcage.cage.rootfs import fetch_tree, fetch_tree_by_engine, fetch_wheels, resolve_wheels
+from toolcage.cage.sbom import WheelComponent, read_wheels, write_sbom
 from toolcage.errors import ImageError
 
 LOCK_NAME: Final = "images.lock"
+SBOM_FOLDER: Final = "sbom"
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 Method = Literal["mmdebstrap", "dockerfile"]
 OnStep = Callable[[str, str], None]
 """Called with the image's name and what is being done now."""
 
+VARIANT_PATTERN: Final = r"^[a-z][a-z0-9_-]{0,62}$"
+_VariantName = Annotated[str, Field(pattern=VARIANT_PATTERN)]
 _Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
@@ -41,6 +50,15 @@ class ImageStore(Protocol):
     def load_image(self, archive: BinaryIO) -> None: ...
     def image_id(self, reference: str) -> str | None: ...
     def image_inspect(self, reference: str) -> Mapping[str, Any] | None: ...
+
+
+class _Variant(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    base: _VariantName
+    base_digest: _Digest
+    requested: Annotated[list[Annotated[str, Field(pattern=REQUEST_PATTERN)]], Field(min_length=1)]
+    pins: list[Annotated[str, Field(pattern=PIN_PATTERN)]]
 
 
 class _Image(BaseModel):
@@ -53,6 +71,9 @@ class _Image(BaseModel):
     architecture: str
     packages: dict[str, str]
     wheels: dict[str, str]
+    sbom: _Digest | None = None
+    size_bytes: int | None = None
+    variant: _Variant | None = None
 
 
 class _LockFile(BaseModel):
@@ -63,11 +84,23 @@ class _LockFile(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """How a variant came about: the image `base` (its recipe then: `base_digest`), the requests (`NAME==VERSION`), and
+    the requirement lines with hashes that they came to."""
+
+    base: str
+    base_digest: str
+    requested: tuple[str, ...]
+    pins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockedImage:
     """One image as it was built. Run it by `image_id`, which is what the engine called it when it was loaded.
 
     `accepted_ids` holds the other form too: engines with a containerd store report a manifest digest, others the config
-    digest.
+    digest. `sbom` is the digest of the list of contents that `read_sbom` returns; it and `size_bytes` are None for what
+    an older version built.
     """
 
     name: str
@@ -78,6 +111,9 @@ class LockedImage:
     architecture: str
     packages: Mapping[str, str]
     wheels: Mapping[str, str]
+    sbom: str | None = None
+    size_bytes: int | None = None
+    variant: Variant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +140,43 @@ class ImageLock:
             raise ImageError(f"{path}: not a lock file of this version; run `toolcage images build`") from cause
         return cls(images={name: _from_model(name, image) for name, image in model.images.items()})
 
+    def names(self) -> tuple[str, ...]:
+        """The images that can be named: those that are shipped, then the variants that were built here."""
+        return (*known_images(), *sorted(name for name, image in self.images.items() if image.variant is not None))
+
+    def recipe(self, name: str) -> Recipe:
+        """The recipe of an image or of a variant that was built here. Raises ImageError."""
+        locked = self.images.get(name)
+        if name in known_images() or locked is None or locked.variant is None:
+            if name not in known_images():
+                raise ImageError(
+                    f"sandbox image {name!r} is unknown; the known ones are: {', '.join(self.names())}; `toolcage "
+                    "images build IMAGE --with NAME==VERSION --as VARIANT` makes another"
+                )
+            return load_recipe(name)
+        return variant_recipe(load_recipe(locked.variant.base), name, locked.variant.pins)
+
     def resolve(self, name: str) -> LockedImage:
         """The image `name`. Raises ImageError when it was never built, or was built from another recipe."""
-        recipe = load_recipe(name)
+        recipe = self.recipe(name)
         locked = self.images.get(name)
         if locked is None:
             raise ImageError(f"sandbox image {name!r} is not built; run `{_mend(name)}`")
         if locked.recipe_digest != recipe.digest:
             raise ImageError(f"sandbox image {name!r} was built from another recipe; run `{_mend(name)}`")
         return locked
+
+
+def read_sbom(state_dir: Path, locked: LockedImage) -> str:
+    """The list of what is in the image, as CycloneDX JSON. Raises ImageError when it is not the one that was recorded
+    with the image."""
+    try:
+        content = _sbom_path(state_dir, locked.name).read_bytes()
+    except OSError:
+        content = b""
+    if locked.sbom is None or f"sha256:{hashlib.sha256(content).hexdigest()}" != locked.sbom:
+        raise ImageError(f"sandbox image {locked.name!r} has no list of contents; run `{_mend(locked.name)}`")
+    return content.decode()
 
 
 def verify(engine: ImageStore, locked: LockedImage) -> str:
@@ -140,47 +204,109 @@ def build(
     force: bool = False,
     method: Method = "mmdebstrap",
 ) -> list[LockedImage]:
-    """Build, load and record the images `names` (all known ones when empty); those that are right already are kept.
+    """Build, load and record the images and variants `names` (all when empty); those that are right already are kept.
 
     One build at a time per state directory: a second one waits. Raises ImageError.
     """
-    recipes = [load_recipe(name) for name in names or known_images()]
-    with _build_lock(state_dir, on_step, recipes):
-        return [_ensure(recipe, engine, state_dir, on_step, force, method) for recipe in recipes]
+    lock = _lock_or_none(state_dir)
+    wanted = tuple(names) or lock.names()
+    for name in wanted:
+        lock.recipe(name)  # an unknown name is told before anything is built
+    with _build_lock(state_dir, on_step, wanted):
+        return [_ensure(name, engine, state_dir, on_step, force, method) for name in wanted]
+
+
+def build_variant(
+    base: str,
+    name: str,
+    requested: Sequence[str],
+    engine: ImageStore,
+    state_dir: Path,
+    *,
+    on_step: OnStep = lambda name, step: None,
+    method: Method = "mmdebstrap",
+) -> LockedImage:
+    """Build the image `base` with the wheels `requested` (`NAME==VERSION` each) and what they need, and record it as
+    `name`, with every hash. A variant of that name is replaced. Raises ImageError."""
+    asked = tuple(check_request(text) for text in requested)
+    if not asked:
+        raise ImageError("a variant needs at least one wheel: --with NAME==VERSION")
+    if not re.fullmatch(VARIANT_PATTERN, name):
+        raise ImageError(f"{name!r} cannot name a variant; use lower-case letters, digits, - and _")
+    if name in known_images():
+        raise ImageError(f"{name!r} is the name of a shipped image; choose another with --as")
+    recipe = load_recipe(base)
+    with _build_lock(state_dir, on_step, (name,)):
+        variant = _resolved(recipe, asked, lambda step: on_step(name, step))
+        return _build_and_record(variant, name, engine, state_dir, on_step, method)
+
+
+def _resolved(base: Recipe, requested: tuple[str, ...], on_step: Callable[[str], None]) -> Variant:
+    on_step("finding wheels")
+    with tempfile.TemporaryDirectory(prefix="toolcage-wheels-") as folder:
+        found = resolve_wheels(base, requested, Path(folder))
+    return Variant(
+        base=base.name, base_digest=base.digest, requested=requested, pins=tuple(wheel.pin for wheel in found)
+    )
 
 
 def _ensure(
-    recipe: Recipe, engine: ImageStore, state_dir: Path, on_step: OnStep, force: bool, method: Method
+    name: str, engine: ImageStore, state_dir: Path, on_step: OnStep, force: bool, method: Method
 ) -> LockedImage:
+    lock = _lock_or_none(state_dir)
     if not force:
         with contextlib.suppress(ImageError):
-            locked = ImageLock.load(state_dir).resolve(recipe.name)
+            locked = lock.resolve(name)
             verify(engine, locked)
-            on_step(recipe.name, "already built")
+            read_sbom(state_dir, locked)
+            on_step(name, "already built")
             return locked
-    locked = _build_one(recipe, engine, lambda step: on_step(recipe.name, step), method)
-    _record(state_dir, locked)
-    on_step(recipe.name, "recorded in images.lock")
-    return locked
+    variant = None if name in known_images() else lock.images[name].variant
+    if variant is not None and load_recipe(variant.base).digest != variant.base_digest:
+        variant = _resolved(load_recipe(variant.base), variant.requested, lambda step: on_step(name, step))
+    return _build_and_record(variant, name, engine, state_dir, on_step, method)
 
 
-def _build_one(recipe: Recipe, engine: ImageStore, on_step: Callable[[str], None], method: Method) -> LockedImage:
+def _build_and_record(
+    variant: Variant | None, name: str, engine: ImageStore, state_dir: Path, on_step: OnStep, method: Method
+) -> LockedImage:
+    recipe = load_recipe(name) if variant is None else variant_recipe(load_recipe(variant.base), name, variant.pins)
+    locked, contents = _build_one(recipe, engine, lambda step: on_step(name, step), method)
+    _record(state_dir, replace(locked, variant=variant), contents)
+    on_step(name, "recorded in images.lock")
+    return locked if variant is None else replace(locked, variant=variant)
+
+
+def _build_one(
+    recipe: Recipe, engine: ImageStore, on_step: Callable[[str], None], method: Method
+) -> tuple[LockedImage, bytes]:
+    """The image as the engine has it now, and its SBOM."""
     fetch = fetch_tree if method == "mmdebstrap" else fetch_tree_by_engine
     with tempfile.TemporaryDirectory(prefix="toolcage-image-") as folder:
         work = Path(folder)
         wheels = fetch_wheels(recipe, work, on_step)
+        components = read_wheels(wheels.folder, wheels.hashes)
         tree = fetch(recipe, wheels, work, on_step)
         on_step("packing the layer")
         layer = write_layer(recipe, tree, work / "layer.tar")
+        tree.unlink()
         config_id, reference = write_archive(recipe, layer.diff_id, work / "layer.tar", work / "image.tar")
+        (work / "layer.tar").unlink()
         on_step("loading into the engine")
         with (work / "image.tar").open("rb") as archive:
             engine.load_image(archive)
-        return _locked(recipe, engine, layer, config_id, reference, _wheel_versions(wheels))
+        contents = write_sbom(recipe, config_id, layer.packages, components)
+        return _locked(recipe, engine, layer, config_id, reference, components, contents), contents
 
 
 def _locked(
-    recipe: Recipe, engine: ImageStore, layer: Layer, config_id: str, reference: str, wheels: Mapping[str, str]
+    recipe: Recipe,
+    engine: ImageStore,
+    layer: Layer,
+    config_id: str,
+    reference: str,
+    wheels: Sequence[WheelComponent],
+    contents: bytes,
 ) -> LockedImage:
     details = engine.image_inspect(reference)
     if details is None or _layers(details) != (layer.diff_id,):
@@ -195,34 +321,54 @@ def _locked(
         recipe_digest=recipe.digest,
         diff_ids=(layer.diff_id,),
         architecture=recipe.architecture,
-        packages=layer.packages,
-        wheels=wheels,
+        packages={package.name: package.version for package in layer.packages},
+        wheels={wheel.name: wheel.version for wheel in wheels},
+        sbom=f"sha256:{hashlib.sha256(contents).hexdigest()}",
+        size_bytes=layer.size_bytes,
     )
 
 
-def _record(state_dir: Path, locked: LockedImage) -> None:
-    """Add `locked` to images.lock: a whole new file, renamed over the old one. A lock that cannot be read is replaced,
-    because building is the command that mends it."""
-    try:
-        images = dict(ImageLock.load(state_dir).images)
-    except ImageError:
-        images = {}
+def _record(state_dir: Path, locked: LockedImage, contents: bytes = b"") -> None:
+    """Keep the SBOM `contents`, and add `locked` to images.lock: a whole new file, renamed over the old one.
+
+    A lock that cannot be read is replaced, because building is the command that mends it.
+    """
+    if contents:
+        path = _sbom_path(state_dir, locked.name)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        _replace_file(path, contents)
+    images = dict(_lock_or_none(state_dir).images)
     images[locked.name] = locked
     model = _LockFile(version=1, images={name: _to_model(image) for name, image in sorted(images.items())})
-    descriptor, temporary = tempfile.mkstemp(dir=state_dir, prefix=f".{LOCK_NAME}.")  # created 0600
+    _replace_file(state_dir / LOCK_NAME, model.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
+
+
+def _sbom_path(state_dir: Path, name: str) -> Path:
+    return state_dir / SBOM_FOLDER / f"{name}.cdx.json"
+
+
+def _lock_or_none(state_dir: Path) -> ImageLock:
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(model.model_dump_json(indent=2) + "\n")
+        return ImageLock.load(state_dir)
+    except ImageError:
+        return ImageLock(images={})
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # created 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(state_dir / LOCK_NAME)
+        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
 @contextlib.contextmanager
-def _build_lock(state_dir: Path, on_step: OnStep, recipes: Sequence[Recipe]) -> Iterator[None]:
+def _build_lock(state_dir: Path, on_step: OnStep, names: Sequence[str]) -> Iterator[None]:
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(state_dir / "images.build", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -234,8 +380,8 @@ def _build_lock(state_dir: Path, on_step: OnStep, recipes: Sequence[Recipe]) -> 
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            for recipe in recipes:
-                on_step(recipe.name, "waiting for another build")
+            for name in names:
+                on_step(name, "waiting for another build")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -253,11 +399,6 @@ def _layers(details: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(layer) for layer in root.get("Layers") or ())
 
 
-def _wheel_versions(wheels: Path) -> dict[str, str]:
-    stems = (path.name.removesuffix(".dist-info") for path in sorted(wheels.glob("*.dist-info")))
-    return dict(stem.rsplit("-", 1) for stem in stems)
-
-
 def _mend(name: str) -> str:
     return f"toolcage images build {name}"
 
@@ -272,6 +413,18 @@ def _from_model(name: str, image: _Image) -> LockedImage:
         architecture=image.architecture,
         packages=image.packages,
         wheels=image.wheels,
+        sbom=image.sbom,
+        size_bytes=image.size_bytes,
+        variant=None if image.variant is None else _variant(image.variant),
+    )
+
+
+def _variant(model: _Variant) -> Variant:
+    return Variant(
+        base=model.base,
+        base_digest=model.base_digest,
+        requested=tuple(model.requested),
+        pins=tuple(model.pins),
     )
 
 
@@ -284,4 +437,14 @@ def _to_model(image: LockedImage) -> _Image:
         architecture=image.architecture,
         packages=dict(image.packages),
         wheels=dict(image.wheels),
+        sbom=image.sbom,
+        size_bytes=image.size_bytes,
+        variant=None
+        if image.variant is None
+        else _Variant(
+            base=image.variant.base,
+            base_digest=image.variant.base_digest,
+            requested=list(image.variant.requested),
+            pins=list(image.variant.pins),
+        ),
     )

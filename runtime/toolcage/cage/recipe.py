@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
@@ -27,8 +28,19 @@ ARCHITECTURES: Final = MappingProxyType({"x86_64": "amd64", "amd64": "amd64", "a
 """From `platform.machine()` to the name that Debian and the engine both use."""
 
 _RelativePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]*(/[A-Za-z0-9_][A-Za-z0-9._+-]*)*$")]
-_RemovedPath = Annotated[str, Field(pattern=r"^[a-z]+(/([A-Za-z0-9_][A-Za-z0-9._+-]*|\*))*$")]
+_RemovedPath = Annotated[str, Field(pattern=r"^[a-z]+(/[A-Za-z0-9_*][A-Za-z0-9._+*-]*)*$")]
+_FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]*$")]
+_ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
 _PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
+
+
+class _Source(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    archive: _FileName
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    folder: _FileName
+    package: _FileName
 
 
 class _ImageFile(BaseModel):
@@ -43,12 +55,32 @@ class _ImageFile(BaseModel):
     executables: list[_RelativePath]
     settings: list[_RelativePath]
     remove: list[_RemovedPath]
+    links: dict[_RelativePath, _FileName] = {}
+    files: dict[_RelativePath, _FileName] = {}
+    sources: list[_Source] = []
+    preload: list[_ModuleName] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceArchive:
+    """A pure-Python package that its authors publish as a source archive only. `package` is taken out of its folder
+    `folder` as it is; the archive lies beside the recipe and nothing of it is run, its set-up program least of all."""
+
+    path: Path
+    sha256: str
+    folder: str
+    package: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """One image's recipe. Paths inside the image are relative to its root; `digest` changes with anything that could
-    change the image (`sha256:…`, the architecture included)."""
+    change the image (`sha256:…`, the architecture included).
+
+    `links` are made beside what the packages bring (alternatives, which only maintainer scripts would make), `files`
+    are data from the recipe's folder. `preload` names modules that are worth importing ahead of a call. `extra_wheels`
+    are the pinned requirement lines of a variant.
+    """
 
     name: str
     folder: Path
@@ -61,7 +93,12 @@ class Recipe:
     executables: frozenset[str]
     settings: frozenset[str]
     remove: frozenset[str]
+    links: Mapping[str, str]
+    files: Mapping[str, Path]
+    sources: tuple[SourceArchive, ...]
+    preload: tuple[str, ...]
     digest: str
+    extra_wheels: tuple[str, ...] = ()
 
     @property
     def site_packages(self) -> str:
@@ -83,6 +120,11 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
     path = root / name / "image.yaml"
     model = _read(path)
     requirements = path.parent / model.wheels
+    files = {target: path.parent / source for target, source in sorted(model.files.items())}
+    sources = tuple(
+        SourceArchive(path=path.parent / item.archive, sha256=item.sha256, folder=item.folder, package=item.package)
+        for item in model.sources
+    )
     architecture = _architecture()
     return Recipe(
         name=name,
@@ -96,8 +138,20 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
         executables=frozenset(model.executables),
         settings=frozenset(model.settings),
         remove=frozenset(model.remove),
-        digest=_digest(architecture, path, requirements),
+        links=MappingProxyType(dict(model.links)),
+        files=MappingProxyType(files),
+        sources=sources,
+        preload=tuple(model.preload),
+        digest=_digest(architecture, path, requirements, *files.values(), *(source.path for source in sources)),
     )
+
+
+def variant_recipe(base: Recipe, name: str, pins: tuple[str, ...]) -> Recipe:
+    """The recipe of a variant: `base` and, beside its wheels, those of `pins` (requirement lines with hashes). The C++
+    library comes along, because wheels count on the system for it and for little else."""
+    total = hashlib.sha256("\0".join((base.digest, *pins)).encode())
+    packages = tuple(sorted({*base.packages, "libstdc++6"}))
+    return replace(base, name=name, packages=packages, extra_wheels=pins, digest=f"sha256:{total.hexdigest()}")
 
 
 def _read(path: Path) -> _ImageFile:

@@ -1,4 +1,4 @@
-"""`toolcage images`: build the sandbox images, list them, compare them with the engine.
+"""`toolcage images`: build the sandbox images and variants of them, list them, compare them with the engine.
 
 Exit codes: 0 all is well, 1 an image is missing, different or could not be built, 2 usage, 3 no engine answers.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,23 +19,33 @@ from toolcage.state import default_state_dir
 
 if TYPE_CHECKING:
     from toolcage.cage.engine import Engine
-    from toolcage.cage.images import Method
+    from toolcage.cage.images import ImageLock, Method
 
-app = typer.Typer(no_args_is_help=True, help="Build, list and verify the sandbox images.")
+app = typer.Typer(no_args_is_help=True, help="Build, list, verify and itemise the sandbox images.")
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
+_Names = Annotated[list[str] | None, typer.Argument(help="Images or variants; all when none is named.")]
+
+
 @app.command("build")
 def build_command(
-    names: Annotated[list[str] | None, typer.Argument(help="Images to build; all when none is named.")] = None,
+    names: _Names = None,
+    wheels: Annotated[
+        list[str] | None, typer.Option("--with", help="NAME==VERSION of a wheel to add; may be given more than once.")
+    ] = None,
+    variant: Annotated[
+        str | None, typer.Option("--as", help="The variant's name; the default is the image's with -with added.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Build even what is there already (takes security updates in).")] = False,
     dockerfile: Annotated[bool, typer.Option(help="Use the Dockerfile and an image registry, not mmdebstrap.")] = False,
 ) -> None:
-    """Build images from signed packages and record their ids in images.lock."""
-    from toolcage.cage.images import build
+    """Build images from signed packages and record their ids in images.lock. With --with: a variant of one image."""
+    from toolcage.cage.images import build, build_variant
     from toolcage.cage.rootfs import has_mmdebstrap
 
+    base = _variant_base(names or [], wheels or [], variant)
     console = Console(stderr=True)
     method: Method = "dockerfile" if dockerfile or not has_mmdebstrap() else "mmdebstrap"
     with _exit_codes(), _engine() as engine, console.status("building") as status:
@@ -43,9 +53,14 @@ def build_command(
         def show(name: str, step: str) -> None:
             status.update(f"[bold]{name}[/]: {step}")
             if not console.is_terminal:
-                console.print(f"{name}: {step}")
+                console.print(f"{name}: {step}", soft_wrap=True)
 
-        built = build(names or [], engine, default_state_dir(), on_step=show, force=force, method=method)
+        state_dir = default_state_dir()
+        if base is None:
+            built = build(names or [], engine, state_dir, on_step=show, force=force, method=method)
+        else:
+            name = variant or f"{base}-with"
+            built = [build_variant(base, name, wheels or [], engine, state_dir, on_step=show, method=method)]
     for image in built:
         console.print(f"{image.name}  {image.image_id}", highlight=False, soft_wrap=True)
 
@@ -54,44 +69,39 @@ def build_command(
 def list_command(as_json: _Json = False) -> None:
     """List the known images and what was built of each. Asks no engine."""
     from toolcage.cage.images import ImageLock
-    from toolcage.cage.recipe import known_images, load_recipe
 
     with _exit_codes():
-        images = ImageLock.load(default_state_dir()).images
-        rows = []
-        for name in known_images():
-            recipe, locked = load_recipe(name), images.get(name)
-            state = "not built" if locked is None else "built" if locked.recipe_digest == recipe.digest else "outdated"
-            rows.append(
-                {
-                    "name": name,
-                    "state": state,
-                    "id": locked.image_id if locked else None,
-                    "description": recipe.description,
-                    "packages": dict(locked.packages) if locked else {},
-                    "wheels": dict(locked.wheels) if locked else {},
-                }
-            )
+        lock = ImageLock.load(default_state_dir())
+        rows = [_row(lock, name) for name in lock.names()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table("image", "state", "id", "packages", "wheels", "what it is")
+    table = Table("image", "state", "id", "MB", "packages", "wheels", "what it is")
     for row in rows:
-        counts = (str(len(row["packages"] or ())), str(len(row["wheels"] or ())))
+        size = str(round(row["size_bytes"] / 1e6)) if row["size_bytes"] else "-"
+        counts = (size, str(len(row["packages"])), str(len(row["wheels"])))
         table.add_row(str(row["name"]), str(row["state"]), str(row["id"] or "-")[:19], *counts, str(row["description"]))
     Console().print(table)
 
 
+@app.command("sbom")
+def sbom_command(name: Annotated[str, typer.Argument(help="An image or a variant.")]) -> None:
+    """Print what is in an image: every Debian package and wheel with hash and licence, as CycloneDX JSON."""
+    from toolcage.cage.images import ImageLock, read_sbom
+
+    with _exit_codes():
+        typer.echo(read_sbom(default_state_dir(), ImageLock.load(default_state_dir()).resolve(name)), nl=False)
+
+
 @app.command("verify")
-def verify_command(as_json: _Json = False) -> None:
-    """Compare every known image with what the engine holds."""
+def verify_command(names: _Names = None, as_json: _Json = False) -> None:
+    """Compare images with what the engine holds."""
     from toolcage.cage.images import ImageLock, verify
-    from toolcage.cage.recipe import known_images
 
     findings: list[dict[str, str | bool | None]] = []
     with _exit_codes(), _engine() as engine:
         lock = ImageLock.load(default_state_dir())
-        for name in known_images():
+        for name in names or lock.names():
             try:
                 findings.append({"name": name, "ok": True, "id": verify(engine, lock.resolve(name)), "problem": None})
             except ImageError as error:
@@ -103,6 +113,33 @@ def verify_command(as_json: _Json = False) -> None:
             typer.echo(f"{finding['name']}: {'ok ' + str(finding['id']) if finding['ok'] else finding['problem']}")
     if not all(finding["ok"] for finding in findings):
         raise typer.Exit(1)
+
+
+def _row(lock: ImageLock, name: str) -> dict[str, Any]:
+    recipe, locked = lock.recipe(name), lock.images.get(name)
+    variant = locked.variant if locked else None
+    added = f" + {', '.join(variant.requested)}" if variant else ""
+    return {
+        "name": name,
+        "state": "not built" if locked is None else "built" if locked.recipe_digest == recipe.digest else "outdated",
+        "id": locked.image_id if locked else None,
+        "description": recipe.description + added,
+        "base": variant.base if variant else None,
+        "size_bytes": locked.size_bytes if locked else None,
+        "packages": dict(locked.packages) if locked else {},
+        "wheels": dict(locked.wheels) if locked else {},
+    }
+
+
+def _variant_base(names: list[str], wheels: list[str], variant: str | None) -> str | None:
+    """The one image that a variant is made from; None when no variant was asked for."""
+    if not wheels:
+        if variant is not None:
+            raise typer.BadParameter("--as names a variant; say what it adds by --with NAME==VERSION")
+        return None
+    if len(names) > 1:
+        raise typer.BadParameter("--with makes a variant of one image; name one")
+    return names[0] if names else "python"
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 import pytest
 
 from toolcage.cage import images
-from toolcage.cage.archive import write_archive, write_layer
+from toolcage.cage.archive import keeps, write_archive, write_layer
 from toolcage.cage.images import ImageLock, LockedImage, verify
 from toolcage.cage.recipe import Recipe, known_images, load_recipe
-from toolcage.cage.rootfs import mmdebstrap_command, wheels_command
+from toolcage.cage.rootfs import mmdebstrap_command, resolve_command, wheels_command
 from toolcage.errors import ImageError
 from toolcage.shipped import shipped_dir
 
@@ -77,8 +77,26 @@ def member(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.TarI
     return info, content
 
 
+PACKAGES = f"""Package: zlib1g
+Version: 1:1.3
+Architecture: amd64
+SHA256: {"1" * 64}
+
+Package: libc6
+Version: 2.41-12
+Architecture: amd64
+Source: glibc
+SHA256: {"2" * 64}
+
+""".encode()
+COPYRIGHT = b"""Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+
+Files: *
+License: LGPL-2.1+
+ text
+"""
 RAW = [
-    member("packages", b"libc6_2.41-12_amd64.deb\nzlib1g_1%3a1.3_amd64.deb\npartial\n"),
+    member("packages", PACKAGES),
     member("usr/bin/python3.13", b"elf", mode=0o4755),
     member("usr/bin/sh", b"elf", mode=0o755),
     member("usr/sbin/ldconfig", b"elf", mode=0o755),
@@ -86,7 +104,13 @@ RAW = [
     member("usr/lib/python3.13/os.py", b"code", mode=0o600, uid=1000, gid=1000, mtime=12345, uname="builder"),
     member("usr/lib/x86_64-linux-gnu/gconv/UTF-7.so", b"elf"),
     member("usr/lib/gconverter.so", b"elf"),
-    member("usr/share/doc/libc6/copyright", b"text"),
+    member("usr/share/doc/libc6/copyright", COPYRIGHT),
+    member("usr/share/doc/zlib1g", type=tarfile.SYMTYPE, linkname="libc6"),
+    member("usr/local/lib/python3.13/dist-packages/evil.pth", b"import os"),
+    member("usr/local/lib/python3.13/dist-packages/sitecustomize.py", b"import os"),
+    member("usr/local/lib/python3.13/dist-packages/usercustomize/__init__.py", b"import os"),
+    member("usr/local/lib/python3.13/dist-packages/bin/a", b"#!", mode=0o755),
+    member("usr/local/lib/python3.13/dist-packages/a/sitecustomize.py", b"only a module"),
     member("etc/mime.types", b"text"),
     member("etc/hostname", b"the-build-machine"),
     member("etc/shadow", b"root:hash"),
@@ -131,6 +155,13 @@ def packed(recipe: Recipe, tmp_path: Path) -> dict[str, tarfile.TarInfo]:
             "usr/local/lib/python3.13/dist-packages/a-1.dist-info/RECORD",
         ),
         ("workspace", "var/lib/dpkg/status"),
+        (
+            "usr/local/lib/python3.13/dist-packages/a/sitecustomize.py",
+            "usr/local/lib/python3.13/dist-packages/sitecustomize.py",
+        ),
+        ("usr/lib", "usr/local/lib/python3.13/dist-packages/evil.pth"),
+        ("usr/lib/zz-hard", "usr/local/lib/python3.13/dist-packages/usercustomize/__init__.py"),
+        ("usr/local/lib", "usr/local/lib/python3.13/dist-packages/bin/a"),
         ("data", "packages"),
         ("tmp", ".dockerenv"),
     ],
@@ -207,7 +238,45 @@ def test_the_archives_digests_are_those_of_its_content(recipe: Recipe, tmp_path:
     assert manifest["RepoTags"] == [reference]
     assert config["config"]["User"].split(":")[0] not in ("", "0", "root")
     assert not config["config"].keys() & {"Cmd", "Entrypoint", "Volumes", "ExposedPorts"}
-    assert layer.packages == {"libc6": "2.41-12", "zlib1g": "1:1.3"}
+    assert [(package.name, package.version, package.licences) for package in layer.packages] == [
+        ("libc6", "2.41-12", ("LGPL-2.1+",)),
+        ("zlib1g", "1:1.3", ("LGPL-2.1+",)),  # its documents are libc6's
+    ]
+    assert layer.size_bytes == (tmp_path / "layer.tar").stat().st_size
+
+
+def test_a_program_that_no_package_brings_is_an_error_that_names_it(recipe: Recipe, tmp_path: Path) -> None:
+    wider = replace(recipe, executables=recipe.executables | {"usr/bin/nothing"})
+    with pytest.raises(ImageError, match="no package brings usr/bin/nothing"):
+        write_layer(wider, make_tree(tmp_path / "tree.tar", RAW), tmp_path / "layer.tar")
+
+
+def test_links_and_files_of_the_recipe_are_in_the_layer(recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "list").write_bytes(b"fonts")
+    wider = replace(recipe, links={"usr/bin/py": "python3"}, files={"usr/share/toolcage/list": tmp_path / "list"})
+    write_layer(wider, make_tree(tmp_path / "tree.tar", RAW), tmp_path / "layer.tar")
+    with tarfile.open(tmp_path / "layer.tar") as layer:
+        assert layer.getmember("usr/bin/py").linkname == "python3"
+        content = layer.extractfile("usr/share/toolcage/list")
+        assert content is not None
+        assert content.read() == b"fonts"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "removed", "kept"),
+    [
+        ("usr/lib/*/gconv", "usr/lib/x/gconv/a.so", "usr/lib/x/y/gconv"),
+        ("usr/lib/libx.so*", "usr/lib/libx.so.26", "usr/lib/libxy.so"),
+        ("usr/lib/*_test", "usr/lib/a_test/x", "usr/lib/a_tests/x"),
+        ("usr/l.b", "usr/l.b/x", "usr/lib"),
+    ],
+)
+def test_a_star_stands_for_text_within_one_part_of_a_path(
+    pattern: str, removed: str, kept: str, recipe: Recipe
+) -> None:
+    narrow = replace(recipe, remove=frozenset({pattern}))
+    assert not keeps(narrow, removed)
+    assert keeps(narrow, kept)
 
 
 def test_a_tree_that_is_not_a_tar_is_an_image_error(recipe: Recipe, tmp_path: Path) -> None:
@@ -268,6 +337,30 @@ def test_an_unknown_image_is_an_error_that_names_the_known_ones() -> None:
         load_recipe("../python")
 
 
+def test_every_file_beside_a_recipe_is_in_its_digest(tmp_path: Path) -> None:
+    digests = set()
+    for number, content in enumerate((b"a", b"b")):
+        folder = recipe_folder(tmp_path / str(number), lambda text: f"{text}files: {{usr/share/x: data.json}}\n")
+        (folder / "python" / "data.json").write_bytes(content)
+        digests.add(load_recipe("python", folder).digest)
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "links: {usr/bin/sh: ../../etc/passwd}",
+        "files: {../x: data.json}",
+        "files: {usr/share/x: ../../secret}",
+        "preload: ['os; import x']",
+        "sources: [{archive: a.tar.gz, sha256: '', folder: a, package: a}]",
+    ],
+)
+def test_an_addition_that_could_reach_beyond_its_meaning_is_refused(more: str, tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match=r"image\.yaml:\d+: "):
+        load_recipe("python", recipe_folder(tmp_path, lambda text: f"{text}{more}\n"))
+
+
 @pytest.mark.parametrize("name", known_images())
 def test_the_dockerfile_has_the_recipes_packages_suite_and_python(name: str) -> None:
     recipe = load_recipe(name)
@@ -287,8 +380,24 @@ def test_every_wheel_is_pinned_by_version_and_hash(name: str) -> None:
 
 
 def test_the_commands_check_hashes_and_take_no_source_packages(recipe: Recipe, tmp_path: Path) -> None:
-    command = wheels_command(recipe, pip=["/usr/bin/pip3"], target=tmp_path)
+    pinned = [recipe.requirements, tmp_path / "extra.txt"]
+    command = wheels_command(recipe, pip=["/usr/bin/pip3"], target=tmp_path, report=tmp_path / "r", pinned=pinned)
     assert {"--require-hashes", "--only-binary=:all:", "--no-deps", "--no-compile"} <= set(command)
+    assert {f"--requirement={path}" for path in pinned} <= set(command)
+
+
+def test_finding_wheels_installs_nothing_and_takes_no_source_packages(recipe: Recipe, tmp_path: Path) -> None:
+    command = resolve_command(
+        recipe, pip=["/usr/bin/pip3"], work=tmp_path, requested=["a==1"], constraints=tmp_path / "c.txt"
+    )
+    assert {"--dry-run", "--only-binary=:all:", f"--constraint={tmp_path / 'c.txt'}"} <= set(command)
+    assert command[-2:] == ["--", "a==1"]
+
+
+def test_compiling_runs_nothing_that_a_wheel_brought(recipe: Recipe, tmp_path: Path) -> None:
+    command = mmdebstrap_command(recipe, program="/usr/bin/mmdebstrap", wheels=tmp_path, tree=tmp_path / "t.tar")
+    [compiling] = [argument for argument in command if "compileall" in argument]
+    assert " -I -S -B -m compileall " in compiling
 
 
 def test_a_folder_name_with_shell_syntax_stays_one_word_of_the_hook(recipe: Recipe, tmp_path: Path) -> None:
