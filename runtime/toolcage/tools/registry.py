@@ -33,7 +33,9 @@ from toolcage.tools.shipping import Shipment, ship, ship_part, ship_source
 from toolcage.tools.source import SOURCE_BYTES
 from toolcage.types import ToolDeclaration
 
-BUILTIN_NAMES: Final = ("execute_python", "calculate_expression", "query_database", "describe_database")
+BUILTIN_NAMES: Final = (
+    "execute_python", "run_shell", "calculate_expression", "query_database", "describe_database",
+)  # fmt: skip
 ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     {"calculate": "calculate_expression", "web_search": "search_web", "wikipedia_search": "search_wikipedia"}
 )
