@@ -11,6 +11,7 @@ cage.
 
 import ast
 import inspect
+import io
 import json
 import linecache
 import math
@@ -29,6 +30,7 @@ MAX_REPR_CHARACTERS: Final = 4 * 1024
 MAX_DEPTH: Final = 20
 MAX_FIGURES: Final = 20
 EXACT_INTEGER: Final = 2**53
+FONT_LISTS: Final = "/usr/share/toolcage/matplotlib"
 
 PARAMETERS: Final = {
     "type": "object",
@@ -87,6 +89,7 @@ def _prepare(code: str) -> None:
     sys.path.insert(0, os.getcwd())
     sys.argv = [""]
     os.environ.setdefault("MPLBACKEND", "Agg")
+    _lay_out_font_list(os.environ.get("MPLCONFIGDIR", ""))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
@@ -121,6 +124,7 @@ def _run(program: types.CodeType, last: types.CodeType | None) -> Any:
                 value = eval(code, main.__dict__)  # noqa: S307 - running it is the tool's purpose, in a cage
         return _portable(value) if last is not None else None
     except SystemExit as error:
+        _save_figures()
         _flush()
         raise SystemExit(_exit_code(error.code)) from None
     except BaseException as error:  # noqa: BLE001 - the program's outermost frame
@@ -204,13 +208,48 @@ def _exact(value: Any, depth: int) -> bool:
     return all(_exact(item, depth - 1) for item in value)
 
 
+# --- figures -------------------------------------------------------------------------------------------------------
+
+
+def _lay_out_font_list(folder: str) -> None:
+    """matplotlib's list of fonts, where the image has one. It would make and write the same at its first import, which
+    takes longer than to draw a small figure; it looks for it only where it may write."""
+    if not folder or os.path.exists(folder) or not os.path.isdir(FONT_LISTS):
+        return
+    os.makedirs(folder, mode=0o700)
+    for name in os.listdir(FONT_LISTS):
+        with open(os.path.join(FONT_LISTS, name), "rb") as source, open(os.path.join(folder, name), "wb") as target:
+            target.write(source.read())
+
+
 def _save_figures() -> None:
-    """Open matplotlib figures become files of the workspace, if the program drew any."""
+    """Open matplotlib figures become files of the workspace, if the program drew any and saved no such picture itself.
+    A file of the program's own is never overwritten."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return
     try:
-        for place, number in enumerate(pyplot.get_fignums()[:MAX_FIGURES], start=1):
-            pyplot.figure(number).savefig(f"figure_{place}.png")
+        for number in pyplot.get_fignums()[:MAX_FIGURES]:
+            picture = io.BytesIO()
+            pyplot.figure(number).savefig(picture, format="png")
+            if not _is_saved(picture.getvalue()):
+                with open(_free_name(), "xb") as handle:
+                    handle.write(picture.getvalue())
     except Exception as error:  # noqa: BLE001 - the program's own objects; the rest of its result stands
         print(f"a figure could not be saved: {type(error).__name__}", file=sys.stderr)
+
+
+def _is_saved(picture: bytes) -> bool:
+    for entry in os.scandir("."):
+        if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size == len(picture):
+            with open(entry.path, "rb") as handle:
+                if handle.read() == picture:
+                    return True
+    return False
+
+
+def _free_name() -> str:
+    place = 1
+    while os.path.lexists(f"figure_{place}.png"):
+        place += 1
+    return f"figure_{place}.png"
