@@ -1,4 +1,4 @@
-"""`toolcage policy check|test|schema`: the security team's desk.
+"""`toolcage policy check|test|schema` and, from the modules beside it, `explain|diff|coverage|replay`: the desk.
 
 Exit codes: 0 all well, 1 a file or a case fails, 2 usage. Nothing here runs a tool. The text of policy files is shown
 with its markup and control characters made inert, since a file under check is not yet trusted.
@@ -16,6 +16,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from toolcage.cli import policy_compare, policy_explain
+from toolcage.cli.junit import Outcome, junit
 from toolcage.errors import PolicyError, ResourceError
 from toolcage.policy.cases import CaseResult, run_cases
 from toolcage.policy.load import load_role, policy_files
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
     from toolcage.resources import Resources
 
 app = typer.Typer(name="policy", help="Check, test and describe policy files.", no_args_is_help=True)
+
+app.command("explain")(policy_explain.explain)
+app.command("diff")(policy_compare.diff)
+app.command("coverage")(policy_compare.coverage)
+app.command("replay")(policy_compare.replay)
 
 _Paths = Annotated[list[Path], typer.Argument(exists=True, help="Policy files, or folders of them.", metavar="PATH...")]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
@@ -50,6 +57,7 @@ def run_tests(
     paths: _Paths,
     resources: Annotated[Path | None, typer.Option(exists=True, help="resources.yaml, where cases need it.")] = None,
     as_json: _AsJson = False,
+    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write the outcomes there as JUnit XML.")] = None,
 ) -> None:
     """Run the cases that stand in each file, without running a tool. Exit 1 when a file or a case fails."""
     from toolcage.runtime import declared_tools, judge_for
@@ -60,6 +68,8 @@ def run_tests(
     for path, role, fault in loaded:
         results = run_cases(role, judge_for(role, declared_tools(), known)) if role else []
         reports.append((path, role, fault, results))
+    if junit_file is not None:
+        junit_file.write_text(junit(_suites(reports)), encoding="utf-8")
     if as_json:
         print(json.dumps([_test_report(*report) for report in reports], indent=2))
     else:
@@ -150,6 +160,20 @@ def _test_report(path: Path, role: Role | None, fault: str | None, results: list
     ok = fault is None and all(result.passed for result in results)
     problems = fault.splitlines() if fault else []
     return {"file": str(path), "ok": ok, "role": role.name if role else None, "problems": problems, "cases": cases}
+
+
+def _suites(
+    reports: list[tuple[Path, Role | None, str | None, list[CaseResult]]],
+) -> list[tuple[str, list[Outcome]]]:
+    suites = []
+    for path, _, fault, results in reports:
+        outcomes = [Outcome(name="loads", failure=fault)]
+        for result in results:
+            wanted = f"{result.case.expect} {result.case.code or ''}".strip()
+            failure = None if result.passed else f"expected {wanted}, got {result.status} {result.code}"
+            outcomes.append(Outcome(name=f"line {result.case.line}: {result.case.call}", failure=failure))
+        suites.append((str(path), outcomes))
+    return suites
 
 
 def _plain(text: str) -> str:

@@ -16,8 +16,9 @@ from toolcage.line.authorize import authorize
 from toolcage.line.session_memory import SessionMemory
 from toolcage.line.trail import Trail
 from toolcage.line.validate import Validator, validate
+from toolcage.policy.explain import Explanation, explain
 from toolcage.policy.model import Role
-from toolcage.types import AuthorizedCall, ToolCall, ToolDeclaration
+from toolcage.types import AuthorizedCall, SessionFacts, ToolCall, ToolDeclaration, ValidCall
 
 _NONE: Final[frozenset[str]] = frozenset()
 
@@ -50,6 +51,21 @@ def judge(
     if trail is not None:
         trail.reached(authorized)
     return authorized
+
+
+def explained(
+    call: ToolCall,
+    *,
+    role: Role,
+    memory: SessionMemory,
+    validator: Callable[[ToolDeclaration], Validator],
+    dialect: Callable[[str], Dialect],
+) -> tuple[Explanation, ValidCall, SessionFacts]:
+    """Why the call is decided as it is, and what the decision is made from. Raises Refused with what validate
+    refused."""
+    valid = validate(call, view=role.view, validator=validator, dialect=dialect)
+    known = memory.facts_for(valid.declaration.name, valid.arguments, (role,))
+    return explain(role, valid.declaration, valid.arguments, valid.facts, known), valid, known
 
 
 def shadow_decision(
