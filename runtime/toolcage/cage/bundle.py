@@ -6,14 +6,19 @@ cage: it reads one length-prefixed JSON document from the door and starts the wa
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 from importlib import resources
 from typing import Final
 
+from toolcage.cage import bpf
+from toolcage.cage.spec import SHM_BYTES, TMP_INODES, CageSpec
+
 _WARDEN: Final = (
-    "toolcage.cage.wire", "toolcage.warden.collect", "toolcage.warden.counters", "toolcage.warden.zygote",
-    "toolcage.warden.door", "toolcage.warden.call", "toolcage.warden.init",
+    "toolcage.cage.wire", "toolcage.warden.collect", "toolcage.warden.counters", "toolcage.warden.namespaces",
+    "toolcage.warden.supervisor", "toolcage.warden.zygote", "toolcage.warden.door", "toolcage.warden.call",
+    "toolcage.warden.init", "toolcage.warden.serial", "toolcage.warden.main",
 )  # fmt: skip
 _CHILD: Final = ("toolcage.warden.document", "toolcage.warden.child")
 _DECLARING: Final = (
@@ -54,15 +59,18 @@ last.main(bundle)
 COMMAND: Final = ("/usr/bin/python3", "-I", "-B", "-c", BOOTSTRAP)
 
 
-def encode_bundle(*, lease_s: float, file_bytes: int, modules: tuple[str, ...], preload: tuple[str, ...]) -> bytes:
-    """The document that a cage reads first. `modules` are our own tool modules to import ahead of any call; `preload`
-    names modules of the image that are worth importing there."""
+def encode_bundle(spec: CageSpec, *, lease_s: float, modules: tuple[str, ...], preload: tuple[str, ...]) -> bytes:
+    """The document that a cage of `spec` reads first. `modules` are our own tool modules to import ahead of any call;
+    `preload` names modules of the image that are worth importing there."""
+    filters = bpf.filters() if spec.isolation == "namespace" else {}
     document = {
         "warden_modules": [(name, _source(name)) for name in _WARDEN],
         "child_modules": [(name, _source(name)) for name in _CHILD],
         "tool_modules": {name: _source(name) for name in (*_DECLARING, *modules)},
         "preload": list(preload),
-        "limits": {"file_bytes": file_bytes},
+        "isolation": spec.isolation,
+        "filters": {machine: base64.b64encode(program).decode() for machine, program in filters.items()},
+        "limits": {"file_bytes": spec.tmp_bytes, "tmp_inodes": TMP_INODES, "shm_bytes": SHM_BYTES},
         "lease_s": lease_s,
     }
     encoded = json.dumps(document).encode()

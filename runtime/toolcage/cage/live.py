@@ -1,4 +1,4 @@
-"""One live cage: created, attested, started, prepared, used for one call, removed.
+"""One live cage: created, attested, started, prepared, used, removed.
 
 Blocking; runs in a worker thread. Every wait is bounded. Whatever the cage sends is checked here against what the
 protocol allows at that point: an unexpected frame, a stream nobody opened, a byte above a cap, all end the cage.
@@ -27,6 +27,7 @@ from toolcage.errors import EngineError
 START_S: Final = 30.0
 GRACE_S: Final = 2.0
 PING_EVERY_S: Final = 5.0
+MAX_CALLS: Final = 1000
 ARTIFACT_COUNT: Final = 32
 ARTIFACT_BYTES: Final = 16 * MIB
 OnOutput = Callable[[str, bytes], None]
@@ -63,7 +64,8 @@ class LiveCage:
         self._door = door
         self._cancelled = threading.Event()
         self.born = time.monotonic()
-        self.used = False
+        self.calls = 0
+        self.reusable = True
 
     @classmethod
     def create(cls, engine: Engine, recipe: CageRecipe, *, uid: int, owner: Owner) -> LiveCage:
@@ -94,9 +96,7 @@ class LiveCage:
         spec, recipe = self.recipe.spec, self.recipe
         try:
             self._door.send(
-                encode_bundle(
-                    lease_s=recipe.lease_s, file_bytes=spec.tmp_bytes, modules=recipe.modules, preload=recipe.preload
-                ),
+                encode_bundle(spec, lease_s=recipe.lease_s, modules=recipe.modules, preload=recipe.preload),
                 deadline,
             )
             self._expect("ready", deadline)
@@ -128,10 +128,14 @@ class LiveCage:
         return self._door.silent()
 
     def call(self, order: CallOrder, on_output: OnOutput | None = None) -> CageReport:
-        """Runs the one call that this cage is for. Never raises for what the cage does: the report says it."""
-        if self.used:
-            raise RuntimeError("a cage is used once")
-        self.used = True
+        """Runs one call. Never raises for what the cage does: the report says it.
+
+        A cage is used once; with `namespace` isolation it stays `reusable` after a call that ended well.
+        """
+        if not self.reusable:
+            raise RuntimeError("this cage may not be used again")
+        self.reusable = False
+        self.calls += 1
         intake = _Intake(order, on_output)
         started = time.monotonic()
         deadline = started + order.wall_s + GRACE_S
@@ -147,7 +151,9 @@ class LiveCage:
             broken = "malformed"
         if self._cancelled.is_set():
             broken = "cancelled"
-        return intake.report(broken, time.monotonic() - started, self.last_words())
+        report = intake.report(broken, time.monotonic() - started, self.last_words())
+        self.reusable = self.recipe.spec.isolation == "namespace" and self.calls < MAX_CALLS and _ended_well(report)
+        return report
 
     def _send_order(self, order: CallOrder, deadline: float) -> None:
         document = dict(order.payload)
@@ -201,6 +207,11 @@ class LiveCage:
     def last_words(self) -> str:
         """What the warden wrote to its stderr, for the operator."""
         return self._door.last_words.decode("utf-8", "replace")
+
+
+def _ended_well(report: CageReport) -> bool:
+    """No error, no limit, nothing unusual: only then may another call follow in the same cage."""
+    return report.broken is None and report.limit is None and report.status == 0 and report.oom_kills == 0
 
 
 class _Intake:

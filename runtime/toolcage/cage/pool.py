@@ -1,9 +1,10 @@
-"""Warm cages, each used once. The pool's key is the digest of the whole spec: no cage ever serves another kind of call.
+"""Warm cages. The pool's key is the digest of the whole spec: no cage ever serves another kind of call.
 
-Taking a cage that is idle never waits behind a creation. What was taken is replaced in the background; a creation that
-fails is tried again only after a growing pause. Used cages are removed off the caller's path, and `close` waits for
-that. A cap holds for running and idle cages together; at the cap, idle cages of other kinds make room, then callers
-wait in a bounded queue, then the answer is `busy`.
+A cage is used once; one with `namespace` isolation comes back to its shelf after a call that ended well. Taking a cage
+that is idle never waits behind a creation. What was taken is replaced in the background; a creation that fails is tried
+again only after a growing pause. Used cages are removed off the caller's path, and `close` waits for that. A cap holds
+for running and idle cages together; at the cap, idle cages of other kinds make room, then callers wait in a bounded
+queue, then the answer is `busy`.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class _Shelf:
     failures: int = 0
     not_before: float = 0.0
     last_used: float = 0.0
+    retired: bool = False
 
     @property
     def stale(self) -> bool:
@@ -130,7 +132,7 @@ class Pool:
                 if self._closed:
                     raise PoolClosed
                 shelf = self._shelf(recipe)
-                shelf.wanted, shelf.last_used = self._terms.min_idle, time.monotonic()
+                shelf.wanted, shelf.last_used, shelf.retired = self._terms.min_idle, time.monotonic(), False
                 self._drop_dead(shelf)
                 if shelf.idle:
                     cage = shelf.idle.popleft()
@@ -155,11 +157,17 @@ class Pool:
             self._waiting -= 1
 
     def give_back(self, cage: LiveCage) -> None:
-        """Takes a used cage off the caller's hands. It is removed in the background, never reused."""
+        """Takes a used cage off the caller's hands. It is removed in the background, unless it is one that may serve
+        another call of its kind."""
         with self._changed:
             self._running.discard(cage)
+            shelf = self._shelves.get(cage.recipe.spec.digest)
+            kept = cage.reusable and shelf is not None and not shelf.retired and not self._closed
+            if kept and shelf is not None:
+                shelf.idle.appendleft(cage)
             self._changed.notify_all()
-        self._doomed.put(cage)
+        if not kept:
+            self._doomed.put(cage)
 
     def retire(self, recipe: CageRecipe) -> None:
         """This kind will not be asked for again (its data changed): its idle cages go."""
@@ -167,7 +175,7 @@ class Pool:
             shelf = self._shelves.get(recipe.spec.digest)
             if shelf is None:
                 return
-            shelf.wanted = 0
+            shelf.wanted, shelf.retired = 0, True
             idle, shelf.idle = list(shelf.idle), deque()
         for cage in idle:
             self._doomed.put(cage)

@@ -50,6 +50,10 @@ CONDITIONAL: Final = frozenset(
 """System calls that may be allowed only with a condition on their arguments."""
 
 
+NAMESPACE_ADDITIONS: Final = frozenset({"capset", "ioctl", "mount", "prctl", "unshare"})
+"""System calls that the `namespace` profile may add for the warden's own use."""
+
+
 class _Condition(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -111,6 +115,22 @@ class _Profile(BaseModel):
         return self
 
 
+class _Additions(BaseModel):
+    """What `namespace` isolation adds: the whole list of what it may be."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    syscalls: list[_Rule]
+
+    @model_validator(mode="after")
+    def _are_the_known_ones(self) -> Self:
+        for rule in self.syscalls:
+            _refuse("not among what namespaces need", set(rule.names) - NAMESPACE_ADDITIONS)
+            if not rule.args:
+                _refuse("allowed without a condition", set(rule.names) & CONDITIONAL)
+        return self
+
+
 def _refuse(why: str, names: set[str]) -> None:
     if names:
         raise ValueError(f"{why}: {', '.join(sorted(names))}")
@@ -127,9 +147,30 @@ class SeccompProfile:
 
 
 @cache
-def load_profile(name: Literal["container"] = "container") -> SeccompProfile:
-    """The shipped profile `name`. Raises ImageError when it is missing or breaks one of its promises."""
-    return read_profile(shipped_dir("sandbox_images") / "seccomp" / f"{name}.json")
+def load_profile(name: Literal["container", "namespace"] = "container") -> SeccompProfile:
+    """The shipped profile `name`. Raises ImageError when it is missing or breaks one of its promises.
+
+    `namespace` is `container` plus what the warden of a cage that serves many calls needs to isolate each; the calls
+    themselves run under `container`, loaded by each on itself.
+    """
+    folder = shipped_dir("sandbox_images") / "seccomp"
+    container = read_profile(folder / "container.json")
+    if name == "container":
+        return container
+    return _widened(container, folder / "namespace_additions.json")
+
+
+def _widened(container: SeccompProfile, path: Path) -> SeccompProfile:
+    try:
+        additions = _Additions.model_validate_json(path.read_bytes())
+    except OSError as cause:
+        raise ImageError(f"{path}: cannot be read: {cause.strerror}; reinstall toolcage") from cause
+    except ValidationError as cause:
+        raise ImageError(f"{path}: {cause.errors()[0]['msg']}; restore the shipped file") from None
+    document = json.loads(container.text)
+    document["syscalls"] += [rule.model_dump(exclude_unset=True) for rule in additions.syscalls]
+    added = frozenset(name for rule in additions.syscalls for name in rule.names)
+    return _profile("namespace", document, container.allowed | added)
 
 
 def read_profile(path: Path) -> SeccompProfile:
@@ -143,10 +184,15 @@ def read_profile(path: Path) -> SeccompProfile:
         first = cause.errors()[0]
         place = ".".join(map(str, first["loc"])) or "profile"
         raise ImageError(f"{path}: {place}: {first['msg']}; restore the shipped file") from None
-    text = json.dumps(json.loads(raw), separators=(",", ":"), sort_keys=True)
+    allowed = frozenset(name for rule in model.syscalls if rule.action == "SCMP_ACT_ALLOW" for name in rule.names)
+    return _profile(path.stem, json.loads(raw), allowed)
+
+
+def _profile(name: str, document: object, allowed: frozenset[str]) -> SeccompProfile:
+    text = json.dumps(document, separators=(",", ":"), sort_keys=True)
     return SeccompProfile(
-        name=path.stem,
+        name=name,
         text=text,
         digest=f"sha256:{hashlib.sha256(text.encode()).hexdigest()}",
-        allowed=frozenset(name for rule in model.syscalls if rule.action == "SCMP_ACT_ALLOW" for name in rule.names),
+        allowed=allowed,
     )

@@ -133,12 +133,19 @@ def host_config(spec: CageSpec, *, uid: int, seccomp: str) -> dict[str, Any]:
         "Devices": [],
         "PortBindings": {},
         "PublishAllPorts": False,
-        "MaskedPaths": list(MASKED_PATHS),
-        "ReadonlyPaths": list(READONLY_PATHS),
+        **_hidden_paths(spec),
     }
     if spec.runtime is not None:
         config["Runtime"] = spec.runtime
     return config
+
+
+def _hidden_paths(spec: CageSpec) -> dict[str, list[str]]:
+    """The kernel refuses a fresh /proc in a user namespace while parts of the visible one are masked; with `namespace`
+    isolation a call never sees the container's /proc, only its own with nothing but processes in it."""
+    if spec.isolation == "namespace":
+        return {"MaskedPaths": [path for path in MASKED_PATHS if path.startswith("/sys/")], "ReadonlyPaths": []}
+    return {"MaskedPaths": list(MASKED_PATHS), "ReadonlyPaths": list(READONLY_PATHS)}
 
 
 def _tmpfs(spec: CageSpec, uid: int) -> dict[str, str]:

@@ -24,6 +24,8 @@ MAX_STREAM_ID = 1 << 16
 STDOUT, STDERR, RESULT = 1, 2, 3
 """Stream ids of what a call writes; artifacts and pushed files use ids from FIRST_FREE_STREAM on."""
 PAYLOAD = 4
+NO_NAMESPACES = "namespaces are not available in this container"
+"""What a cage says on stderr when the host cannot give it `namespace` isolation."""
 FIRST_FREE_STREAM = 16
 
 _CAPS = {CONTROL: MAX_CONTROL_BYTES, DATA: MAX_DATA_BYTES, END: 0, PING: 0}

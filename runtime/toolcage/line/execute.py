@@ -8,6 +8,7 @@ cage is dead when it does, and nothing runs anywhere else: no engine, no image, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import threading
@@ -95,9 +96,18 @@ async def execute(approved: ApprovedCall, *, means: Means, on_output: OnOutput |
     try:
         return await asyncio.shield(ended)
     except asyncio.CancelledError:
-        await asyncio.to_thread(run.cancel)
-        await asyncio.wait([ended], timeout=HOST_GRACE_S)
+        await _end(run, ended)
         raise
+
+
+async def _end(run: _Run, ended: asyncio.Future[CageOutput]) -> None:
+    """Kills the cage and waits until the worker has given it back, however often this task is cancelled meanwhile."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + HOST_GRACE_S
+    killed = asyncio.ensure_future(asyncio.to_thread(run.cancel))
+    while not (ended.done() and killed.done()) and loop.time() < until:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([ended, killed], timeout=until - loop.time())
 
 
 def _spend(approved: ApprovedCall) -> None:
@@ -138,8 +148,7 @@ def _execute(run: _Run) -> CageOutput:
     authorized = run.approved.screened.authorized
     queued = time.monotonic()
     try:
-        recipe = run.means.recipe(authorized)
-        cage = run.means.pool().take(recipe)
+        cage = run.means.take(authorized)
     except PoolBusy:
         raise _unready("busy", "pool.busy", "every sandbox is in use", None) from None
     except PoolClosed:
@@ -154,13 +163,13 @@ def _execute(run: _Run) -> CageOutput:
     try:
         if not run.hold(cage):
             raise _unready("cancelled", "call.cancelled", "the call was cancelled", None)
-        order = _order(run, recipe)
+        order = _order(run, cage.recipe)
         report = cage.call(order, run.on_output)
         state = cage.state() if report.broken is not None else None
         if report.broken is not None:
             cage.kill()
     finally:
-        run.means.pool().give_back(cage)
+        run.means.give_back(cage)
     return _output(run.approved, report, classify(report, state, wall_s=order.wall_s), queue_s)
 
 

@@ -2,7 +2,7 @@
 
 Connected when first needed, so a runtime starts without an engine and a call then says `unavailable`; later requests
 ask the engine anew, so that heals. It decides nothing about a call: recipes follow from the terms that the policy
-fixed. Isolation modes that this version does not have are strengthened to `container`, never weakened.
+fixed. Where the host cannot give `namespace` isolation, `container` is used, the next stronger; never a weaker one.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from toolcage.cage import sweep
 from toolcage.cage.data import Snapshot, Snapshots
 from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock, verify
-from toolcage.cage.live import CageRecipe, Owner
+from toolcage.cage.live import CageRecipe, LiveCage, Owner
 from toolcage.cage.pool import Pool, PoolClosed, PoolTerms
 from toolcage.cage.report import CallOrder
 from toolcage.cage.seccomp import load_profile
 from toolcage.cage.spec import CageSpec
+from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
 from toolcage.resources import Resources
 from toolcage.tools.registry import RegisteredTool, ToolRegistry, builtin_tools
 from toolcage.tools.shipping import Shipment
 from toolcage.tools.source import BASE_MODULES
-from toolcage.types import AuthorizedCall, SandboxTerms
+from toolcage.types import AuthorizedCall, Isolation, SandboxTerms
 
 DESCRIBE: Final = SandboxTerms(wall_s=10.0)
 PRELOAD: Final = ("RestrictedPython", "sqlite3")
@@ -58,6 +59,7 @@ class Means:
         self._engine: Engine | None = None
         self._pool: Pool | None = None
         self._closed = False
+        self._namespaces = True
         self._images: dict[str, tuple[str, frozenset[str]]] = {}
         self._snapshots = Snapshots()
         self._latest: dict[tuple[str, ...], CageRecipe] = {}
@@ -73,6 +75,26 @@ class Means:
                     self._on_problem(f"removed container {container[:12]}, which a runtime that is gone left behind")
                 self._pool = Pool(self._engine, self._owner, self._terms, self._on_problem)
             return self._pool
+
+    def take(self, authorized: AuthorizedCall) -> LiveCage:
+        """A cage for this call. Raises PoolBusy, PoolClosed, ImageError, ResourceError or EngineError.
+
+        Where the host cannot give `namespace` isolation, this and every later call gets `container`, the next stronger.
+        """
+        recipe = self.recipe(authorized)
+        try:
+            return self.pool().take(recipe)
+        except EngineError as error:
+            if recipe.spec.isolation != "namespace" or NO_NAMESPACES not in str(error):
+                raise
+        self._namespaces = False
+        self._on_problem("this host does not give namespace isolation: container is used instead")
+        return self.pool().take(self.recipe(authorized))
+
+    def give_back(self, cage: LiveCage) -> None:
+        """Takes a cage off a call's hands; also while closing."""
+        assert self._pool is not None
+        self._pool.give_back(cage)
 
     def recipe(self, authorized: AuthorizedCall) -> CageRecipe:
         """How the cage of this call is made. May take snapshots. Raises ImageError, ResourceError or EngineError."""
@@ -131,7 +153,7 @@ class Means:
             report = cage.call(CallOrder(payload=payload, wall_s=DESCRIBE.wall_s))
         finally:
             cage.kill()
-            self.pool().give_back(cage)
+            self.give_back(cage)
         try:
             answer = json.loads(report.result)
         except (ValueError, RecursionError):
@@ -171,9 +193,10 @@ class Means:
 
     def _recipe(self, terms: SandboxTerms, tool: RegisteredTool | None, snapshots: list[Snapshot]) -> CageRecipe:
         image_id, accepted = self._image(terms.image)
+        isolation: Isolation = "namespace" if terms.isolation == "namespace" and self._namespaces else "container"
         spec = CageSpec(
             image_id=image_id,
-            isolation="container",
+            isolation=isolation,
             memory_bytes=terms.memory_bytes,
             cpus=terms.cpus,
             pids=terms.pids,
@@ -185,7 +208,7 @@ class Means:
         return CageRecipe(
             spec=spec,
             accepted_ids=accepted,
-            seccomp=load_profile("container").text,
+            seccomp=load_profile("namespace" if isolation == "namespace" else "container").text,
             modules=_our_modules(builtin_tools().values() if warm or tool is None else [tool]),
             preload=PRELOAD if warm else (),
             data={snapshot.file.name: snapshot.content for snapshot in snapshots},

@@ -19,7 +19,8 @@ from toolcage.warden.door import READ_BYTES, Door
 class Call:
     """Made from the host's order; the zygote forks the child that holds the other ends of the pipes."""
 
-    def __init__(self, order: Mapping[str, object], spawn: socket.socket) -> None:
+    def __init__(self, order: Mapping[str, object], spawn: socket.socket, *, reported: bool = False) -> None:
+        """`reported`: a supervisor tells how the call goes, over a fifth pipe, which is then `report`."""
         output, result, wall_s = order["output_bytes"], order["result_bytes"], order["wall_s"]
         assert isinstance(output, int)
         assert isinstance(result, int)
@@ -37,7 +38,11 @@ class Call:
         self.payload: int | None = ends[0][1]
         self.readers = {ends[1][0]: wire.STDOUT, ends[2][0]: wire.STDERR, ends[3][0]: wire.RESULT}
         theirs = [ends[0][0], ends[1][1], ends[2][1], ends[3][1]]
-        for descriptor in (self.payload, *self.readers):
+        self.report: int | None = None
+        if reported:
+            self.report, theirs_report = os.pipe()
+            theirs.append(theirs_report)
+        for descriptor in self.descriptors:
             os.set_blocking(descriptor, False)
         self.started = time.monotonic()
         self.deadline = self.started + wall_s
@@ -90,7 +95,13 @@ class Call:
         return True
 
     def close(self) -> None:
-        for descriptor in (*self.readers, *([] if self.payload is None else [self.payload])):
+        """Releases every descriptor that is still open."""
+        for descriptor in self.descriptors:
             os.close(descriptor)
         self.readers.clear()
-        self.payload = None
+        self.payload = self.report = None
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Every end of the call's pipes that the warden still holds."""
+        return [*self.readers, *(end for end in (self.payload, self.report) if end is not None)]

@@ -9,12 +9,33 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from toolcage.cage import wire
 
 MAX_DEPTH = 8
 MAX_NAME_BYTES = 240
 MAX_ENTRIES = 4096
 ATTACHED_MTIME_NS = 0
+FILE_COUNT = 32
+FILE_BYTES = 16 * 1024 * 1024
+
+
+def send_produced(root: str, send: Callable[[bytes], None]) -> tuple[int, int]:
+    """Sends what the call left below `root` as encoded frames, under caps on count and on bytes together. Returns how
+    many files were found and how many were sent."""
+    found = produced(root)
+    sent, left = 0, FILE_BYTES
+    for name, size in found[:FILE_COUNT]:
+        content = read_file(root, name, size) if size <= left else None
+        if content is None:
+            continue
+        stream = wire.FIRST_FREE_STREAM + sent
+        send(wire.encode_control(op="artifact", stream=stream, name=os.fsencode(name).hex()))
+        for start in range(0, len(content), wire.MAX_DATA_BYTES):
+            send(wire.encode(wire.DATA, stream, content[start : start + wire.MAX_DATA_BYTES]))
+        sent, left = sent + 1, left - len(content)
+    return len(found), sent
 
 
 def produced(root: str) -> list[tuple[str, int]]:

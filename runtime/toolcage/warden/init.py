@@ -25,8 +25,6 @@ from toolcage.warden.door import BUFFER_BYTES, DOOR_IN, DOOR_OUT, Door
 
 PING_S = 30.0
 WORKSPACE, DATA = "/workspace", "/data"
-ARTIFACT_COUNT = 32
-ARTIFACT_BYTES = 16 * 1024 * 1024
 
 
 class Warden:
@@ -122,7 +120,10 @@ class Warden:
             path = os.path.join(DATA, os.path.basename(order["name"]))
             self._files[order["stream"]] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
         elif order["op"] == "call" and self._call is None and self._ready:
-            self._call = Call(order, self._spawn)
+            self._call = self._begin(order)
+
+    def _begin(self, order: dict[str, Any]) -> Call:
+        return Call(order, self._spawn)
 
     def _on_file(self, frame: wire.Frame) -> None:
         if frame.type == wire.END:
@@ -150,10 +151,14 @@ class Warden:
         if pid == 0:
             self._ready = True
             self._door.send(wire.encode_control(op="ready"))
-        elif self._call is not None and status == zygote.STARTED:
-            self._watch_program(self._call, pid)
         elif self._call is not None:
-            self._call.status, self._call.over = status, True
+            self._on_status(self._call, pid, status)
+
+    def _on_status(self, call: Call, pid: int, status: int) -> None:
+        if status == zygote.STARTED:
+            self._watch_program(call, pid)
+        else:
+            call.status, call.over = status, True
 
     def _watch_program(self, call: Call, pid: int) -> None:
         """The end of the main program ends the call: a background child that holds its pipes open does not delay it."""
@@ -183,10 +188,18 @@ class Warden:
         self._kill_all()
         if call.status is None:
             call.status = self._late_status(call)
+        self._drain_rest(call)
+        found, sent = collect.send_produced(WORKSPACE, self._send_and_wait)
+        self._report(call, wall_s, found, sent)
+        self._leave()
+
+    def _drain_rest(self, call: Call) -> None:
+        """No writer is left: what the pipes still hold is all there will be."""
         for descriptor in list(call.readers):
             while call.drain(descriptor, self._door):
                 self._door.flush_until(BUFFER_BYTES, self._lease_end)
-        found, sent = self._send_artifacts()
+
+    def _report(self, call: Call, wall_s: float, found: int, sent: int) -> None:
         after = counters.read()
         self._door.send(
             wire.encode_control(
@@ -203,7 +216,6 @@ class Warden:
                 wall_s=round(wall_s, 6),
             )
         )
-        self._leave()
 
     def _kill_all(self) -> None:
         """SIGKILL to every process but this one until the kernel says that there is none."""
@@ -238,20 +250,10 @@ class Warden:
             pass  # nothing more was said
         return self._reaped.get(call.pid) if call.pid is not None else None
 
-    def _send_artifacts(self) -> tuple[int, int]:
-        found = collect.produced(WORKSPACE)
-        sent, left = 0, ARTIFACT_BYTES
-        for name, size in found[:ARTIFACT_COUNT]:
-            content = collect.read_file(WORKSPACE, name, size) if size <= left else None
-            if content is None:
-                continue
-            stream = wire.FIRST_FREE_STREAM + sent
-            self._door.send(wire.encode_control(op="artifact", stream=stream, name=os.fsencode(name).hex()))
-            for start in range(0, len(content), wire.MAX_DATA_BYTES):
-                self._door.send(wire.encode(wire.DATA, stream, content[start : start + wire.MAX_DATA_BYTES]))
-                self._door.flush_until(BUFFER_BYTES, self._lease_end)
-            sent, left = sent + 1, left - len(content)
-        return len(found), sent
+    def _send_and_wait(self, encoded: bytes) -> None:
+        """For what is sent when nothing runs any more: as fast as the host takes it, in bounded memory."""
+        self._door.send(encoded)
+        self._door.flush_until(BUFFER_BYTES, self._lease_end)
 
     def _leave(self) -> None:
         """A cage is used once: give the host its answer, then wait for it to close the door. The lease bounds it."""
@@ -263,20 +265,3 @@ class Warden:
                 if time.monotonic() >= self._lease_end:
                     os._exit(0)
                 self._door.read()
-
-
-def main(bundle: dict[str, Any]) -> None:
-    """Called by the bootstrap with what the host sent ahead of the first frame. Never returns."""
-    zygote.prctl(zygote.PR_SET_DUMPABLE, 0)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # PID 1 without a handler cannot be signalled from inside
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if os.fork() == 0:
-        ours.close()
-        zygote.main(theirs, bundle)
-    theirs.close()
-    readable, writable = os.pipe()
-    for descriptor in (readable, writable):
-        os.set_blocking(descriptor, False)
-    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
-    Warden(ours, readable, float(bundle["lease_s"])).serve()

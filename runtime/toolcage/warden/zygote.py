@@ -9,6 +9,7 @@ frames would leave the arguments of one call in the memory of the next.
 from __future__ import annotations
 
 import array
+import base64
 import contextlib
 import ctypes
 import gc
@@ -21,6 +22,8 @@ import struct
 import sys
 from types import ModuleType
 from typing import Any
+
+from toolcage.warden import namespaces, supervisor
 
 PR_SET_DUMPABLE = 4
 STATUS = struct.Struct("!ii")
@@ -56,6 +59,9 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(_ENVIRONMENT)
     child = _load(bundle)
+    filters = {machine: base64.b64decode(text) for machine, text in bundle["filters"].items()}
+    if filters and not supervisor.try_once(bundle["limits"], filters):
+        os._exit(1)
     os.dup2(null, 2)  # until here a failure to load is told to the operator
     gc.collect()
     gc.freeze()  # a collection in a child would otherwise copy every page that is shared with it now
@@ -65,8 +71,10 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
         if descriptors is None:
             os._exit(0)
         pid = os.fork()
+        if pid == 0 and filters:
+            _supervise(child, descriptors, bundle["limits"], filters)
         if pid == 0:
-            _become_child(child, descriptors, bundle["limits"])
+            _become_child(child, descriptors, bundle["limits"], filters)
         for descriptor in descriptors:
             os.close(descriptor)
         control.send(STATUS.pack(pid, STARTED))
@@ -96,7 +104,7 @@ def _load(bundle: dict[str, Any]) -> ModuleType:
 
 def _receive(control: socket.socket) -> list[int] | None:
     try:
-        message, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(4 * 4))
+        message, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(5 * 4))
     except OSError:
         return None
     if not message:
@@ -105,14 +113,29 @@ def _receive(control: socket.socket) -> list[int] | None:
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             received.frombytes(content[: len(content) - len(content) % received.itemsize])
-    return list(received) if len(received) == 4 else None
+    return list(received) if len(received) in (4, 5) else None
 
 
-def _become_child(child: ModuleType, descriptors: list[int], limits: dict[str, int]) -> None:
+def _supervise(
+    child: ModuleType, descriptors: list[int], limits: dict[str, int], filters: dict[str, bytes]
+) -> None:
+    """In the fork, for `namespace` isolation: one process more, between this one and the tool. Never returns."""
+    try:
+        *others, report = descriptors
+        supervisor.supervise(lambda: _become_child(child, others, limits, filters), report, others, limits)
+    finally:
+        os._exit(1)
+
+
+def _become_child(
+    child: ModuleType, descriptors: list[int], limits: dict[str, int], filters: dict[str, bytes]
+) -> None:
     """In the fork: own streams, nothing else open, killable first, then the tool. Never returns."""
     code = 1
     try:
         payload_fd, result_fd = _arrange(descriptors, limits)
+        if filters:
+            namespaces.lock_down(filters)
         code = child.run(_read_payload(payload_fd), result_fd)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1

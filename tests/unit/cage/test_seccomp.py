@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from toolcage.cage.seccomp import CONDITIONAL, FORBIDDEN, load_profile, read_profile
+from toolcage.cage.seccomp import CONDITIONAL, FORBIDDEN, NAMESPACE_ADDITIONS, _widened, load_profile, read_profile
 from toolcage.errors import ImageError
 from toolcage.shipped import shipped_dir
 
 KNOWN = set(json.loads((Path(__file__).parents[2] / "data" / "syscall_numbers.json").read_text()))
 FOLDER = shipped_dir("sandbox_images") / "seccomp"
-SHIPPED = sorted(FOLDER.glob("*.json"))
+SHIPPED = [FOLDER / "container.json"]
 
 
 def edited(tmp_path: Path, edit: Callable[[dict[str, Any]], object]) -> Path:
@@ -40,6 +40,28 @@ def test_every_shipped_profile_is_accepted_and_names_only_known_calls(path: Path
     assert profile.allowed
     assert profile.allowed <= KNOWN
     assert not profile.allowed & FORBIDDEN
+
+
+def test_namespace_adds_to_container_only_what_the_warden_needs_to_isolate_a_call() -> None:
+    container, namespace = load_profile("container"), load_profile("namespace")
+    assert namespace.allowed - container.allowed == {"capset", "mount", "unshare"}
+    more = json.loads(namespace.text)["syscalls"][len(json.loads(container.text)["syscalls"]) :]
+    assert {name for rule in more for name in rule["names"]} == NAMESPACE_ADDITIONS
+    assert all(rule.get("args") for rule in more if set(rule["names"]) & CONDITIONAL)
+
+
+@pytest.mark.parametrize("rule", [{"names": ["bpf"]}, {"names": ["ioctl"]}, {"names": ["mount"], "unknown": 1}])
+def test_an_addition_that_is_not_one_of_those_is_refused(rule: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "additions.json"
+    path.write_text(json.dumps({"syscalls": [{"action": "SCMP_ACT_ALLOW", **rule}]}))
+    with pytest.raises(ImageError):
+        _widened(load_profile("container"), path)
+
+
+def test_the_shipped_numbers_are_those_of_the_tests_table() -> None:
+    numbers = json.loads((FOLDER / "numbers.json").read_text())
+    table = json.loads((Path(__file__).parents[2] / "data" / "syscall_numbers.json").read_text())
+    assert numbers == {name: table[name] for name in numbers}
 
 
 def test_the_text_for_the_engine_is_the_data_of_the_file() -> None:

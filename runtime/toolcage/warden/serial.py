@@ -1,0 +1,103 @@
+"""The warden of a cage that serves many calls, one at a time, each in namespaces of its own (`namespace` isolation).
+
+What it does differently: a supervisor tells when the call's first process ended and sends the files, and after a call
+that ended well the cage waits for the next one. After any error or limit, and when the supervisor itself fails, it ends
+everything and serves no more, exactly as a cage that is used once.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from typing import Any
+
+from toolcage.cage import wire
+from toolcage.warden import zygote
+from toolcage.warden.call import Call
+from toolcage.warden.door import READ_BYTES
+from toolcage.warden.init import Warden
+
+END_S = 3.0
+
+
+class SerialWarden(Warden):
+    """The event loop around one call after another."""
+
+    def _begin(self, order: dict[str, Any]) -> Call:
+        call = Call(order, self._spawn, reported=True)
+        self._decoder = wire.Decoder()
+        self._supervisor: int | None = None
+        self._ending: float | None = None
+        self._collected: tuple[int, int] | None = None
+        return call
+
+    def _watch(self) -> None:
+        super()._watch()
+        if self._call is not None and self._call.report is not None:
+            self._want(self._call.report, selectors.EVENT_READ, not self._door.full)
+
+    def _timeout(self) -> float:
+        if self._call is not None and self._ending is not None:
+            return max(0.0, self._ending - time.monotonic())
+        return super()._timeout()
+
+    def _dispatch(self, descriptor: int) -> None:
+        if self._call is not None and descriptor == self._call.report:
+            self._on_report(self._call)
+        else:
+            super()._dispatch(descriptor)
+
+    def _on_report(self, call: Call) -> None:
+        """The supervisor is our own program, but it has read a hostile folder: only frames that belong here pass."""
+        assert call.report is not None
+        piece = os.read(call.report, READ_BYTES)
+        if not piece:
+            self._selector.unregister(call.report)
+            os.close(call.report)
+            call.report, call.over = None, True
+            return
+        for frame in self._decoder.feed(piece):
+            message = frame.control() if frame.type == wire.CONTROL else {"op": "data"}
+            if message["op"] == "started":
+                call.pid = int(str(message["pid"]))
+            elif message["op"] == "collected":
+                call.status = int(str(message["status"]))
+                self._collected = int(str(message["found"])), int(str(message["sent"]))
+                call.over = True
+            else:
+                self._door.send(wire.encode(frame.type, frame.stream, frame.payload))
+
+    def _on_status(self, call: Call, pid: int, status: int) -> None:
+        if status == zygote.STARTED:
+            self._supervisor = pid
+        elif pid == self._supervisor and self._collected is None:
+            call.over = True  # it failed before it could report
+
+    def _finish(self, call: Call) -> None:
+        if not call.over and self._ending is None:
+            self._ending = time.monotonic() + END_S
+            victim = call.pid or self._supervisor
+            if victim is not None:
+                os.kill(victim, signal.SIGKILL)
+        if not call.over and self._ending is not None and time.monotonic() < self._ending:
+            return  # the supervisor collects what is there and reports
+        if self._collected is None:
+            call.limit = call.limit or "isolation"
+            super()._finish(call)
+        else:
+            self._conclude(call, *self._collected)
+
+    def _conclude(self, call: Call, found: int, sent: int) -> None:
+        wall_s = time.monotonic() - call.started
+        for descriptor in call.descriptors:
+            if descriptor in self._selector.get_map():
+                self._selector.unregister(descriptor)
+        self._drain_rest(call)
+        self._report(call, wall_s, found, sent)
+        call.close()
+        self._call = None
+        if call.status != 0 or call.limit is not None:
+            self._kill_all()
+            self._leave()
