@@ -104,10 +104,10 @@ async def _end(run: _Run, ended: asyncio.Future[CageOutput]) -> None:
     """Kills the cage and waits until the worker has given it back, however often this task is cancelled meanwhile."""
     loop = asyncio.get_running_loop()
     until = loop.time() + HOST_GRACE_S
-    killed = asyncio.ensure_future(asyncio.to_thread(run.cancel))
-    while not (ended.done() and killed.done()) and loop.time() < until:
+    pending: set[asyncio.Future[Any]] = {ended, asyncio.ensure_future(asyncio.to_thread(run.cancel))}
+    while pending and loop.time() < until:
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([ended, killed], timeout=until - loop.time())
+            _, pending = await asyncio.wait(pending, timeout=until - loop.time())
 
 
 def _spend(approved: ApprovedCall) -> None:
