@@ -67,6 +67,20 @@ def declarations() -> Mapping[str, ToolDeclaration]:
             ["term"],
             image="web",
         ),
+        declare("lookup_contact", {"name": STRING}, ["name"], effects=frozenset({"reads_private"})),
+        declare("read_notes", {}, [], effects=frozenset({"reads_private"})),
+        declare(
+            "read_page", {"url": STRING}, [], kinds={"url": "url"}, effects=frozenset({"reads_untrusted"})
+        ),
+        declare(
+            "write_file",
+            {"path": STRING, "text": STRING},
+            ["path", "text"],
+            kinds={"path": "path"},
+            effects=frozenset({"writes"}),
+        ),
+        declare("book_flight", {"origin": STRING}, ["origin"]),
+        declare("strange_tool", {"value": STRING}, [], trusted=False),
     )
     return {item.name: item for item in made}
 
