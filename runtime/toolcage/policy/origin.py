@@ -88,7 +88,7 @@ def identifiers_in(value: Any, kind: Kind) -> tuple[str, ...] | None:
     """The identifiers of an argument's value, normalised; None when a part of it cannot be read as one."""
     found: list[str] = []
     for text in scalars(value):
-        if len(text) > MAX_VALUE_CHARS or (read := _read(_plain(text).strip(), kind)) is None:
+        if len(text) > MAX_VALUE_CHARS or (read := _read(_plain(text), kind)) is None:
             return None
         found.extend(read)
     return tuple(dict.fromkeys(found))

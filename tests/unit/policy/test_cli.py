@@ -99,3 +99,95 @@ def test_schema_prints_the_schema() -> None:
     code, output = run("schema")
     assert (code, json.loads(output)) == (0, role_schema())
     assert "calculate_expression" in run("schema", "--tools")[1]
+
+
+# --- explain, diff, coverage, replay, JUnit ------------------------------------------------------------------------
+
+MAILING = """version: 1
+role: team
+tools:
+  calculate_expression:
+    allow: [{expression: {const: "1+1"}}, {origin: {expression: [said]}}]
+    deny: [{expression: {const: "6*6"}}]
+"""
+
+
+def test_explain_shows_every_rule_with_what_it_said_and_exits_by_the_decision(tmp_path: Path) -> None:
+    path = written(tmp_path, MAILING)
+    code, output = run("explain", path, "calculate_expression", "--args", '{"expression": "2+2"}')
+    assert code == 1
+    for part in ("deny policy.no_match", "allow[0]", "allow[1]", "deny[0]", "does not come from"):
+        assert part in " ".join(output.split())
+    assert run("explain", path, "calculate_expression", "--args", '{"expression": "1+1"}')[0] == 0
+    said = run("explain", path, "calculate_expression", "--args", '{"expression": "a+b"}', "--said", "add a+b")
+    assert said[0] == 0
+
+
+def test_explain_as_json_is_the_decision_with_its_facts_and_rules(tmp_path: Path) -> None:
+    path = written(tmp_path, MAILING)
+    arguments = ["--args", '{"expression": "6*6"}', "--fact", "tenant=acme", "--used", "sends", "--json"]
+    code, output = run("explain", path, "calculate_expression", *arguments)
+    report = json.loads(output)
+    assert (code, report["decision"]["code"]) == (1, "policy.denied")
+    assert report["session_facts"] == {"effects": ["sends"], "host": {"tenant": "acme"}, "origins": {"text:6*6": []}}
+    assert report["rules"][0]["children"][0]["children"][0]["outcome"] == "match"
+
+
+def test_explain_tells_what_was_refused_before_any_rule(tmp_path: Path) -> None:
+    path = written(tmp_path, MAILING)
+    assert "tool.unknown" in run("explain", path, "nothing")[1]
+    assert "arguments.schema" in run("explain", path, "calculate_expression", "--json")[1]
+    assert "not_json" in run("explain", path, "calculate_expression", "--args", "{")[1]
+
+
+def test_diff_says_what_was_gained_and_lost_and_exits_1_on_a_gain(tmp_path: Path) -> None:
+    old = written(tmp_path, MAILING, "old.yaml")
+    wider = MAILING.replace('    deny: [{expression: {const: "6*6"}}]\n', "    sandbox: {wall: 60s}\n")
+    code, output = run("diff", old, written(tmp_path, wider, "new.yaml"))
+    assert code == 1
+    assert "gained calculate_expression: deny removed" in output
+    assert "gained calculate_expression: wall_s" in output
+    code, output = run("diff", tmp_path / "new.yaml", old, "--json")
+    assert code == 0
+    assert {change["direction"] for change in json.loads(output)} == {"lost"}
+    assert run("diff", old, old) == (0, "no difference\n")
+
+
+def recorded(folder: Path, policy: Path) -> Path:
+    from toolcage import PoolTerms, Runtime
+
+    terms = PoolTerms(min_idle=0)
+    with Runtime.from_files(policy, state_dir=folder / "state", pool=terms) as runtime:
+        session = runtime.session()
+        for expression in ("6*6", "7*7"):
+            session.call("calculate_expression", {"expression": expression})
+    return folder / "state" / "audit"
+
+
+def test_replay_and_coverage_read_a_real_log(tmp_path: Path) -> None:
+    policy = written(tmp_path, MAILING)
+    log = recorded(tmp_path, policy)
+    code, output = run("replay", log, "--policy", policy)
+    assert (code, output) == (0, "2 decisions follow, 0 do not\n")
+    code, output = run("coverage", log, "--policy", policy, "--json")
+    report = json.loads(output)[0]
+    assert code == 1
+    assert [item["decided"] for item in report["rules"]] == [1, 0, 0]
+    assert (report["refused_by_none"], len(report["never"])) == (1, 2)
+    written(tmp_path, MAILING + "description: another version\n")
+    assert "2 not replayed: another policy" in run("replay", log, "--policy", policy)[1]
+    assert "2 decisions of another version" in run("coverage", log, "--policy", policy)[1]
+
+
+def test_junit_holds_a_test_for_each_case_and_what_failed(tmp_path: Path) -> None:
+    import xml.etree.ElementTree as ElementTree
+
+    text = GOOD.replace("expect: ok", "expect: blocked").replace("call: nothing", 'call: "<&\\x07\\"\'>"')
+    text = text.replace("expect: denied, code: tool.unknown", "expect: malformed")
+    report = tmp_path / "report.xml"
+    assert run("test", written(tmp_path, text), "--junit", report)[0] == 1
+    suite = ElementTree.parse(report).getroot()[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    assert [case.get("name") for case in suite] == ["loads", "line 6: calculate_expression", "line 7: <&\\u0007\"'>"]
+    run("test", written(tmp_path, "version: 2\n"), "--junit", report)
+    assert ElementTree.parse(report).getroot()[0].get("failures") == "1"

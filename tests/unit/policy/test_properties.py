@@ -234,12 +234,20 @@ def test_replay_equals_the_record_and_notices_a_record_that_was_changed(
     assert replay([record | {"policy_digest": "other"}], [role], compile_schema).skipped == {"another policy": 1}
 
 
+WORDS = (
+    "version", "role", "tools", "search_web", "send_email", "allow", "ask", "deny", "to", "term", "origin", "facts",
+    "limits", "calls", "flows", "after", "extends", "sandbox", "tests", "const", "addresses", "kinds", "effects",
+    "fact", "not",
+)  # fmt: skip
+contents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12) | st.sampled_from(WORDS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=20,
+)
+
+
 @SLOW
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=12),
-                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-                        ["version", "role", "tools", "search_web", "send_email", "allow", "ask", "deny", "to", "term",
-                         "origin", "facts", "limits", "calls", "flows", "after", "extends", "sandbox", "tests", "const",
-                         "addresses", "kinds", "effects", "fact", "not"]), inner, max_size=4), max_leaves=20))  # fmt: skip
+@given(contents)
 def test_any_file_loads_or_is_a_policy_error(declarations: Declarations, content: Any) -> None:
     if isinstance(content, dict):
         content = {"version": 1, "role": "r", "tools": {}} | content
