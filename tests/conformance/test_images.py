@@ -1,10 +1,14 @@
-"""Every shipped image, really built: the same id twice, what it holds, what it must not hold."""
+"""Every shipped image, really built: the same id twice, what it holds, what it must not hold.
+
+Those that setup leaves out are built here when they are missing, into the state directory that all tests use.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -16,8 +20,8 @@ import docker
 import pytest
 
 from toolcage.cage.engine import Engine
-from toolcage.cage.images import ImageLock, build, verify
-from toolcage.cage.recipe import known_images
+from toolcage.cage.images import ImageLock, build, build_variant, read_sbom, verify
+from toolcage.cage.recipe import known_images, load_recipe
 from toolcage.errors import ImageError
 from toolcage.state import default_state_dir
 
@@ -51,25 +55,38 @@ def run(image_id: str, program: str) -> str:
         client.close()
 
 
+@pytest.fixture(scope="module")
+def lock(engine: Engine) -> ImageLock:
+    build(known_images(), engine, default_state_dir())
+    return ImageLock.load(default_state_dir())
+
+
 @pytest.fixture(params=known_images())
-def image_id(request: pytest.FixtureRequest, engine: Engine) -> str:
-    return verify(engine, ImageLock.load(default_state_dir()).resolve(request.param))
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def image_id(name: str, lock: ImageLock, engine: Engine) -> str:
+    return verify(engine, lock.resolve(name))
 
 
 @pytest.fixture(scope="module")
 def built(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state directory of its own, every image freshly built."""
+    """A state directory of its own with a freshly built image."""
     state_dir = tmp_path_factory.mktemp("state")
-    build([], engine, state_dir)
+    build(["python"], engine, state_dir)
     return state_dir
 
 
-def test_a_second_build_of_one_recipe_gives_the_same_id(engine: Engine, built: Path, tmp_path: Path) -> None:
-    first = ImageLock.load(built).images
-    second = {image.name: image for image in build([], engine, tmp_path)}
-    assert second == first
-    assert set(second) == set(known_images())
-    assert all(image.packages and image.wheels for image in second.values())
+def test_a_second_build_of_one_recipe_gives_the_same_id_and_list_of_contents(
+    name: str, engine: Engine, lock: ImageLock, tmp_path: Path
+) -> None:
+    [second] = build([name], engine, tmp_path)
+    assert second == lock.images[name]
+    assert second.packages
+    assert second.wheels
+    assert read_sbom(tmp_path, second) == read_sbom(default_state_dir(), lock.images[name])
 
 
 def test_what_is_built_already_is_kept_also_by_two_builders_at_once(engine: Engine, built: Path) -> None:
@@ -115,7 +132,9 @@ def test_an_engine_without_the_image_is_an_error_and_nothing_is_pulled(engine: E
 
 @pytest.mark.threat("P06")
 @pytest.mark.threat("P27")
-def test_the_image_holds_no_shell_setuid_file_package_manager_or_secret(image_id: str) -> None:
+def test_the_image_holds_its_own_programs_only_and_no_setuid_file_package_manager_or_secret(
+    name: str, image_id: str
+) -> None:
     program = """
 import json, os, stat
 files, special, writable = [], [], []
@@ -133,22 +152,26 @@ for folder, folders, names in os.walk("/"):
 print(json.dumps([files, special, writable, os.getuid(), sorted(os.listdir("/etc"))]))
 """
     files, special, writable, uid, settings = json.loads(run(image_id, program))
+    recipe = load_recipe(name)
+    links = {"usr/bin/python3", *recipe.links}
+    programs = {path.lstrip("/") for path in files if {"bin", "sbin"} & set(Path(path).parent.parts)}
+    assert programs == recipe.executables - links
     names = {Path(path).name for path in files}
+    shells = {"bash", "dash", "busybox", "perl"} - ({"bash"} if name == "shell" else set())
     assert not names & {
-        "sh",
-        "bash",
-        "dash",
-        "busybox",
+        *shells,
         "apt",
         "apt-get",
         "dpkg",
+        "dpkg-deb",
         "pip",
-        "perl",
         "su",
+        "sudo",
         "mount",
         "ldconfig",
+        "chroot",
     }
-    assert [path for path in files if "/bin/" in path or "/sbin/" in path] == ["/usr/bin/python3.13"]
+    assert not [path for path in files if path.endswith(".pth") or "/pip/" in path or "/dpkg/" in path]
     assert special == []
     assert writable == ["/tmp"]
     assert uid not in (0, 65534)
@@ -173,15 +196,80 @@ print(missing, checked)
     assert run(image_id, program).strip() == "[] []"
 
 
-def test_the_wheels_are_importable_in_isolated_mode_and_the_mount_points_are_there(image_id: str) -> None:
-    program = """
-import os, pydantic, RestrictedPython, ssl, sqlite3, ctypes, lzma, bz2, zlib, decimal, zoneinfo
+IMPORTS = {
+    "python": "pydantic, RestrictedPython",
+    "shell": "pydantic",
+    "data": "pydantic, RestrictedPython, numpy, pandas, polars, pyarrow.parquet, pyarrow.dataset, openpyxl, matplotlib",
+    "web": "pydantic, httpx, pg8000.native, icalendar, wikipedia, tavily, requests, bs4, imaplib, smtplib",
+}
+
+
+def test_the_wheels_are_importable_in_isolated_mode_and_the_mount_points_are_there(name: str, image_id: str) -> None:
+    program = f"""
+import os, ssl, sqlite3, ctypes, lzma, bz2, zlib, decimal, zoneinfo
+os.environ["MPLCONFIGDIR"] = "/dev/shm/matplotlib"
+import {IMPORTS[name]}
 class Model(pydantic.BaseModel):
     count: int
-print(Model(count="3").count, RestrictedPython.compile_restricted("1", "x", "eval") is not None, os.getcwd(),
+print(Model(count="3").count, os.getcwd(), zoneinfo.ZoneInfo("Europe/Berlin"),
       all(os.path.isdir(path) for path in ("/tmp", "/workspace", "/data")))
 """
-    assert run(image_id, program).strip() == "3 True /workspace True"
+    assert run(image_id, program).strip() == "3 /workspace Europe/Berlin True"
+
+
+def test_the_list_of_contents_has_every_package_with_its_hash_and_no_wheel_under_a_gpl(
+    name: str, lock: ImageLock
+) -> None:
+    locked, recipe = lock.images[name], load_recipe(name)
+    document = json.loads(read_sbom(default_state_dir(), locked))
+    assert document["metadata"]["component"]["version"] in locked.accepted_ids
+    components = document["components"]
+    wheels = [item for item in components if item["purl"].startswith("pkg:pypi/")]
+    assert {item["name"]: item["version"] for item in components if item not in wheels} == locked.packages
+    assert {item["name"]: item["version"] for item in wheels} == locked.wheels
+    pinned = recipe.requirements.read_text() + "".join(source.sha256 for source in recipe.sources)
+    for item in wheels:
+        assert item["hashes"][0]["content"] in pinned, item["name"]
+        assert item["licenses"], item["name"]
+        assert not re.search(r"GPL|General Public", json.dumps(item["licenses"])), item["name"]
+    assert all(len(item["hashes"][0]["content"]) == 64 for item in components)
+
+
+def test_the_font_list_is_what_matplotlib_would_make_of_its_own_fonts(lock: ImageLock) -> None:
+    """A new matplotlib fails here until sandbox_images/data/fontlist.json is made anew."""
+    program = """
+import glob, json, os
+os.environ["MPLCONFIGDIR"] = "/dev/shm/matplotlib"
+import matplotlib.font_manager
+[shipped] = glob.glob("/usr/share/toolcage/matplotlib/*")
+[made] = glob.glob("/dev/shm/matplotlib/fontlist*")
+def content(path):
+    lists = json.load(open(path))
+    return {key: sorted(value, key=json.dumps) if isinstance(value, list) else value for key, value in lists.items()}
+print(os.path.basename(shipped) == os.path.basename(made), content(shipped) == content(made))
+"""
+    assert run(lock.images["data"].image_id, program).strip() == "True True"
+
+
+def test_a_variant_has_its_wheels_with_what_they_need_and_is_built_again_from_its_record(
+    engine: Engine, built: Path
+) -> None:
+    first = build_variant("python", "templates", ["jinja2==3.1.6"], engine, built)
+    assert first.variant is not None
+    assert [pin.partition("==")[0] for pin in first.variant.pins] == ["jinja2", "markupsafe"]
+    program = "import jinja2, pydantic; print(jinja2.Template('{{ 6 * 7 }}').render())"
+    assert run(verify(engine, ImageLock.load(built).resolve("templates")), program).strip() == "42"
+    assert build(["templates"], engine, built) == [first]
+    assert build(["templates"], engine, built, force=True) == [first]
+    assert "templates" in read_sbom(built, first)
+
+
+@pytest.mark.threat("P59")
+def test_a_variant_cannot_change_what_its_image_has(engine: Engine, built: Path) -> None:
+    before = ImageLock.load(built)
+    with pytest.raises(ImageError, match=r"could not find wheels for pydantic==2\.10\.0"):
+        build_variant("python", "older", ["pydantic==2.10.0"], engine, built)
+    assert ImageLock.load(built) == before
 
 
 def test_the_command_line_verifies_what_is_there_and_says_what_is_not(tmp_path: Path) -> None:
@@ -191,8 +279,12 @@ def test_the_command_line_verifies_what_is_there_and_says_what_is_not(tmp_path: 
             [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, env=environment
         )
 
-    there = call("verify", "--json", TOOLCAGE_STATE_DIR=str(default_state_dir()))
-    assert (there.returncode, {item["ok"] for item in json.loads(there.stdout)}) == (0, {True})
+    there = call("verify", "python", "shell", "--json", TOOLCAGE_STATE_DIR=str(default_state_dir()))
+    assert (there.returncode, [item["ok"] for item in json.loads(there.stdout)]) == (0, [True, True])
+    contents = call("sbom", "shell", TOOLCAGE_STATE_DIR=str(default_state_dir()))
+    assert json.loads(contents.stdout)["bomFormat"] == "CycloneDX"
+    assert call("build", "--as", "x", TOOLCAGE_STATE_DIR=str(tmp_path)).returncode == 2
+    assert call("sbom", "shell", TOOLCAGE_STATE_DIR=str(tmp_path)).returncode == 1
     missing = call("verify", TOOLCAGE_STATE_DIR=str(tmp_path))
     assert missing.returncode == 1
     assert "run `toolcage images build python`" in missing.stdout

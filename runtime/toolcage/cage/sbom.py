@@ -84,12 +84,14 @@ def _wheel(metadata: str, hashes: Mapping[str, str]) -> WheelComponent:
 
 
 def _licence(text: str, classifiers: Sequence[str]) -> str | None:
-    """A short name: what the field says if it is one, else the last part of the trove classifiers."""
-    text = text.strip()
-    if text and "\n" not in text and len(text) <= _SHORT and text != "UNKNOWN" and set(text) != {"="}:
-        return text
+    """A short name: what the field says if it is one, else the last part of the trove classifiers, else the title of
+    the licence text that some put there."""
+    lines = text.strip().splitlines() or [""]
+    if len(lines) == 1 and 0 < len(lines[0]) <= _SHORT and lines[0] != "UNKNOWN":
+        return lines[0]
     names = [item.rsplit(" :: ", 1)[-1] for item in classifiers if item.startswith(_CLASSIFIER)]
-    return "; ".join(names) or None
+    title = lines[0] if lines[0].endswith("License") else None
+    return "; ".join(names) or title
 
 
 def _debian(package: DebianPackage, suite: str) -> dict[str, Any]:

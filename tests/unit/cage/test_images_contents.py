@@ -184,7 +184,7 @@ def source(tmp_path: Path, names: list[str]) -> SourceArchive:
 
 def test_of_a_source_archive_only_the_package_and_what_describes_it_are_taken(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    names = ["a-1/setup.py", "a-1/PKG-INFO", "a-1/LICENSE", "a-1/a/x.py", "a-1/a/../../../up.py", "/etc/x", "a-1/ab/x"]
+    names = ["a-1/setup.py", "a-1/PKG-INFO", "a-1/LICENSE", "a-1/a/x.py", "a-1/a/../../up.py", "/etc/x", "a-1/ab/x"]
     unpack_source(source(tmp_path, names), target)
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {"a-1.tar.gz", "out/a-1.dist-info/METADATA", "out/a-1.dist-info/licenses/LICENSE", "out/a/x.py"}
@@ -220,13 +220,14 @@ def test_the_document_names_every_package_with_address_hash_and_licence(tmp_path
         "a_b-1": "Name: A_b\nVersion: 1.0+x\nLicense-Expression: MIT\n",
         "c-2": "Name: c\nVersion: 2\nLicense: Copyright\n and more\nClassifier: License :: OSI Approved :: BSD\n",
         "d-3": "Name: d\nVersion: 3\n",
+        "e-4": "Name: e\nVersion: 4\nLicense: MIT License\n and more\n",
     }.items():
         (tmp_path / f"{name}.dist-info").mkdir()
         (tmp_path / f"{name}.dist-info" / "METADATA").write_text(f"{fields}\nLicense: in the text\n")
     recipe = load_recipe("python")
     wheels = read_wheels(tmp_path, {"a-b": HASH})
     document = json.loads(write_sbom(recipe, DIGEST, [LIBC], wheels))
-    libc, a, c, d = document["components"]
+    libc, a, c, d, e = document["components"]
     assert libc["purl"] == "pkg:deb/debian/libc6@1%3A2.41%2Bx?arch=amd64&distro=trixie"
     assert libc["hashes"] == [{"alg": "SHA-256", "content": "c" * 64}]
     assert libc["licenses"] == [{"license": {"name": "LGPL-2.1+"}}]
@@ -234,6 +235,7 @@ def test_the_document_names_every_package_with_address_hash_and_licence(tmp_path
     assert a["hashes"][0]["content"] == HASH
     assert c["licenses"] == [{"license": {"name": "BSD"}}]
     assert "licenses" not in d
+    assert e["licenses"] == [{"license": {"name": "MIT License"}}]
     assert document["metadata"]["component"]["version"] == DIGEST
     assert write_sbom(recipe, DIGEST, [LIBC], wheels) == write_sbom(recipe, DIGEST, [LIBC], wheels)
 
