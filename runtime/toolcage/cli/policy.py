@@ -23,6 +23,7 @@ from toolcage.policy.cases import CaseResult, run_cases
 from toolcage.policy.load import load_role, policy_files
 from toolcage.policy.model import Grant, Role
 from toolcage.policy.quantities import size_text
+from toolcage.policy.reference import field_table
 from toolcage.policy.schema import role_schema
 
 if TYPE_CHECKING:
@@ -81,10 +82,14 @@ def run_tests(
 @app.command()
 def schema(
     tools: Annotated[bool, typer.Option("--tools", help="Name the tools and their arguments too.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the reference's table of keys instead.")] = False,
 ) -> None:
     """Print the JSON Schema of role files, for editors."""
     from toolcage.runtime import declared_tools
 
+    if markdown:
+        print(field_table())
+        return
     print(json.dumps(role_schema(declared_tools() if tools else None), indent=2))
 
 

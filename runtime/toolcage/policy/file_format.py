@@ -18,18 +18,23 @@ from toolcage.policy.rules import MAX_ROWS
 from toolcage.types import EFFECTS, KINDS, STATUSES, Effect, HtmlMode, Isolation, Kind, Status
 
 _METASCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
-_SIZE_SCHEMA: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,8}(B|KiB|MiB|GiB)$"}
-_TIME_SCHEMA: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,5}(ms|s|m)$"}
+SIZE_SCHEMA: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,8}(B|KiB|MiB|GiB)$"}
+TIME_SCHEMA: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,5}(ms|s|m)$"}
 
 # Read stated fields through `model_fields_set` or `model_dump(exclude_unset=True)`. None is not in the annotations, so
 # that `columns_except:` with nothing behind it is an error and not a rule that silently does not apply.
 _ABSENT: Any = None
 
 NAME_PATTERN: Final = r"^[a-z][a-z0-9_-]{0,63}$"
+TABLE_PATTERN: Final = r"^[^.*\s\x00-\x1f]{1,128}$"
+COLUMN_PATTERN: Final = r"^[^.*\s\x00-\x1f]{1,128}\.[^.*\s\x00-\x1f]{1,128}$"
+DOMAIN_PATTERN: Final = r"^([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$"
+ADDRESS_PATTERN: Final = r"^[^\s@,;<>]{1,64}@([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$"
+SUFFIX_PATTERN: Final = r"^\.[A-Za-z0-9]{1,16}$"
 
 
 def _size(low: int, high: int) -> Any:
-    return Annotated[int, BeforeValidator(lambda v: size_bytes(v, low=low, high=high)), WithJsonSchema(_SIZE_SCHEMA)]
+    return Annotated[int, BeforeValidator(lambda v: size_bytes(v, low=low, high=high)), WithJsonSchema(SIZE_SCHEMA)]
 
 
 def _number(low: float, high: float, *, whole: bool) -> Any:
@@ -54,7 +59,7 @@ _Version: TypeAlias = Annotated[
 ]
 _Name: TypeAlias = Annotated[str, Field(pattern=NAME_PATTERN)]
 _Wall: TypeAlias = Annotated[
-    float, BeforeValidator(lambda v: time_seconds(v, low=0.1, high=600)), WithJsonSchema(_TIME_SCHEMA)
+    float, BeforeValidator(lambda v: time_seconds(v, low=0.1, high=600)), WithJsonSchema(TIME_SCHEMA)
 ]
 _Isolation: TypeAlias = Annotated[
     Isolation,
@@ -95,8 +100,8 @@ _Placement: TypeAlias = Annotated[
     ),
     WithJsonSchema({"enum": ["cage"]}),
 ]
-_Table: TypeAlias = Annotated[str, Field(pattern=r"^[^.*\s\x00-\x1f]{1,128}$")]
-_Column: TypeAlias = Annotated[str, Field(pattern=r"^[^.*\s\x00-\x1f]{1,128}\.[^.*\s\x00-\x1f]{1,128}$")]
+_Table: TypeAlias = Annotated[str, Field(pattern=TABLE_PATTERN)]
+_Column: TypeAlias = Annotated[str, Field(pattern=COLUMN_PATTERN)]
 
 
 def _bound(check: Callable[[str], str | None]) -> Callable[[Any], Any]:
@@ -114,9 +119,9 @@ _HostName: TypeAlias = Annotated[
     str, BeforeValidator(_bound(broad_host)), WithJsonSchema({"type": "string", "pattern": HOST_PATTERN})
 ]
 _Folder: TypeAlias = Annotated[str, BeforeValidator(_bound(broad_folder)), WithJsonSchema({"type": "string"})]
-_Domain: TypeAlias = Annotated[str, Field(pattern=r"^([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$")]
-_Address: TypeAlias = Annotated[str, Field(pattern=r"^[^\s@,;<>]{1,64}@([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$")]
-_Suffix: TypeAlias = Annotated[str, Field(pattern=r"^\.[A-Za-z0-9]{1,16}$")]
+_Domain: TypeAlias = Annotated[str, Field(pattern=DOMAIN_PATTERN)]
+_Address: TypeAlias = Annotated[str, Field(pattern=ADDRESS_PATTERN)]
+_Suffix: TypeAlias = Annotated[str, Field(pattern=SUFFIX_PATTERN)]
 _Source: TypeAlias = Annotated[str, Field(pattern=r"^(said|tool:[^\s]{1,200})$")]
 
 
