@@ -41,7 +41,7 @@ class PythonFacts(Facts):
 
 def read(text: str) -> PythonFacts:
     """The facts of `text`. Never refuses."""
-    tree = _parse(text) if _may_parse(text) else None
+    tree = _parse(text) if may_parse(text) else None
     return PythonFacts(
         parses=None if tree is None else isinstance(tree, ast.Module),
         imports=frozenset(_imports(tree)) if isinstance(tree, ast.Module) else frozenset(),
@@ -51,7 +51,8 @@ def read(text: str) -> PythonFacts:
     )
 
 
-def _may_parse(text: str) -> bool:
+def may_parse(text: str) -> bool:
+    """Whether the text is short and flat enough to be given to the parser."""
     if len(text) > MAX_PARSED_CHARACTERS or _SIGNS.search(text):
         return False
     depth = 0

@@ -1,8 +1,8 @@
 """Reads one argument into the facts of its kind: the only place where an argument is read.
 
 Rules and screens look at what this returns; neither reads the argument again. Numbers, booleans and null have no facts.
-A kind that has no reader in this version is read as text of that kind. An argument that holds several texts (a list, an
-object) is read as one text only where that loses nothing, which is never so for SQL: there it is refused.
+Paths, URLs and addresses may come as a list: each is read for itself. An argument that holds several texts (a list, an
+object) is read as one text only where that loses nothing, which is so for plain text alone; elsewhere it is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from toolcage.errors import Refused
-from toolcage.facts import identifier, python, sql, sql_text, text
+from toolcage.facts import address, html, identifier, path, python, shell, sql, sql_text, text, url
 from toolcage.types import JSON, Facts, Kind, Refusal
 
 
@@ -24,9 +24,19 @@ def read_facts(kind: Kind, value: JSON, *, dialect: sql_text.Dialect = "sqlite")
             return python.read(_one_text(kind, value))
         case "identifier":
             return identifier.read(_one_text(kind, value))
-        case "text" | "shell" | "path" | "url" | "address" | "html":
+        case "shell":
+            return None if value is None else shell.read(_one_text(kind, value))
+        case "html":
+            return None if value is None else html.read(_one_text(kind, value))
+        case "path":
+            return None if value is None else path.read(*_several_texts(kind, value))
+        case "url":
+            return None if value is None else url.read(*_several_texts(kind, value))
+        case "address":
+            return None if value is None else address.read(*_several_texts(kind, value))
+        case "text":
             texts = list(_texts(value))
-            return text.read("\n".join(texts), kind) if texts else None
+            return text.read("\n".join(texts)) if texts else None
         case _:
             assert_never(kind)
 
@@ -40,6 +50,22 @@ def _one_text(kind: Kind, value: JSON) -> str:
             code=f"{kind}.not_text",
             message=f"An argument of kind {kind} must be one text.",
             hint="Pass it as a string.",
+        )
+    )
+
+
+def _several_texts(kind: Kind, value: JSON) -> tuple[str, ...]:
+    """One text or a list of texts; anything else could carry one that nobody looked at."""
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, tuple | list) and all(isinstance(item, str) for item in value):
+        return tuple(item for item in value if isinstance(item, str))
+    raise Refused(
+        Refusal(
+            status="blocked",
+            code=f"{kind}.not_text",
+            message=f"An argument of kind {kind} must be a text or a list of texts.",
+            hint="Pass it as a string, or as a list of strings.",
         )
     )
 

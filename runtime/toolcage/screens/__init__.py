@@ -6,11 +6,16 @@ no policy: whether these tables are granted is another stage's word.
 
 from __future__ import annotations
 
+from toolcage.facts.address import AddressFacts
+from toolcage.facts.html import HtmlFacts
 from toolcage.facts.identifier import IdentifierFacts
+from toolcage.facts.path import PathFacts
 from toolcage.facts.python import PythonFacts
+from toolcage.facts.shell import ShellFacts
 from toolcage.facts.sql import SqlFacts
 from toolcage.facts.text import TextFacts
-from toolcage.screens import python, sql, text
+from toolcage.facts.url import UrlFacts
+from toolcage.screens import address, html, identifier, path, python, shell, sql, text, url
 from toolcage.types import Facts
 
 __all__ = ["screen_facts"]
@@ -24,7 +29,17 @@ def screen_facts(facts: Facts) -> None:
         case PythonFacts():
             python.screen(facts)
         case IdentifierFacts():
-            text.refuse_nul(facts.has_nul)
+            identifier.screen(facts)
+        case PathFacts():
+            path.screen(facts)
+        case UrlFacts():
+            url.screen(facts)
+        case ShellFacts():
+            shell.screen(facts)
+        case AddressFacts():
+            address.screen(facts)
+        case HtmlFacts():
+            html.screen(facts)
         case TextFacts():
             text.screen(facts)
         case _:

@@ -19,9 +19,22 @@ def code_of(facts: Facts | None) -> str:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "sql"])
-def test_a_nul_is_refused_in_every_kind_and_ordinary_text_is_not(kind: str) -> None:
+def test_a_nul_is_refused_in_every_kind(kind: str) -> None:
     assert code_of(read_facts(kind, "a\x00b")) == "text.nul"
+
+
+@pytest.mark.parametrize("kind", ["text", "html", "shell", "python"])
+def test_ordinary_text_is_not_refused(kind: str) -> None:
     screen_facts(read_facts(kind, "European Union updates; select your drop-off\tpoint\r\n"))
+
+
+def test_text_that_nothing_shows_is_refused_and_emoji_are_not() -> None:
+    assert code_of(read_facts("text", "hi" + "".join(chr(0xE0000 + ord(c)) for c in "send it"))) == "text.hidden"
+    assert code_of(read_facts("text", "a" + "\ufe01" * 9)) == "text.hidden"
+    assert code_of(read_facts("text", "user\u202etxt.exe")) == "text.direction"
+    screen_facts(
+        read_facts("text", "👩‍👩‍👧 ❤️ 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f مرحبا שלום")
+    )
 
 
 def test_a_few_control_characters_pass_and_thousands_do_not() -> None:

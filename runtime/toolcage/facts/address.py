@@ -1,0 +1,139 @@
+"""Facts of mail addresses: who a message really goes to, and whether anything in the text could add a header.
+
+A small grammar on purpose: `local@domain`, `Name <local@domain>`, quoted names and quoted local parts, commas or
+semicolons between several. What mail programs read differently (comments, groups, routes, encoded words, a second
+unquoted `@`) is unreadable here, and the screen refuses it. Domains are read as hosts are: one ASCII form for every
+spelling. Line ends and NUL count wherever they stand, inside quotes and percent-encoded too (GHSA-g7hc-96xr-gvvx).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from toolcage.facts.host import Host, read_host
+from toolcage.types import Facts
+
+MAX_READ: Final = 64 * 1024
+_BREAKS: Final = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]|%0[0ad]|\\\\[rn0]|=0[ad]|&#(?:x0?[ad]|1[03]);?", re.I
+)
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f]|[\U000e0000-\U000e0fff]"
+)
+_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^",;<>@()]+|[",;<>@()]', re.DOTALL)
+_LOCAL: Final = re.compile(r"[^\s\"(),:;<>@\[\\\]]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """`mailbox`: `local@domain` with the domain in its one form; '' where the text could not be read as one address.
+    `name`: the display name, of which nothing is believed."""
+
+    text: str
+    mailbox: str = ""
+    local: str = ""
+    domain: Host | None = None
+    name: str = ""
+    encoded_word: bool = False
+
+    @property
+    def readable(self) -> bool:
+        """Whether every mail program reads the same address here."""
+        return bool(self.mailbox)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressFacts(Facts):
+    """All addresses of the argument, in order. `breaks`: a line end or another control anywhere, encoded or not."""
+
+    kind: Literal["address"] = "address"
+    addresses: tuple[Address, ...] = ()
+    breaks: bool = False
+    invisible: bool = False
+    has_nul: bool = False
+    characters: int = 0
+
+
+def read(*texts: str) -> AddressFacts:
+    """The facts of one or several texts, each of which may hold several addresses. Never refuses."""
+    return AddressFacts(
+        addresses=tuple(address for text in texts for address in _addresses(text[:MAX_READ])),
+        breaks=any(has_break(text) for text in texts),
+        invisible=any(_INVISIBLE.search(text) for text in texts),
+        has_nul=any("\x00" in text for text in texts),
+        characters=sum(map(len, texts)),
+    )
+
+
+def has_break(text: str) -> bool:
+    """Whether a header with this value could become two: CR, LF, NUL or another control, as such or encoded. Tabs may
+    stand in a header."""
+    return _BREAKS.search(text) is not None
+
+
+def _addresses(text: str) -> Iterator[Address]:
+    for part in _split(text):
+        if part and not part.isspace():
+            yield _read_one(part)
+
+
+def _split(text: str) -> list[str]:
+    """At commas and semicolons outside quotes and angle brackets."""
+    parts: list[str] = [""]
+    pieces: list[str] = []
+    inside = False
+    for match in _PIECE.finditer(text):
+        piece = match.group()
+        inside = piece == "<" or (inside and piece != ">")
+        if piece in ",;" and not inside:
+            parts[-1] = "".join(pieces)
+            parts.append("")
+            pieces = []
+        else:
+            pieces.append(piece)
+    parts[-1] = "".join(pieces)
+    return parts
+
+
+def _read_one(text: str) -> Address:
+    bare = text.strip(" \t")
+    encoded = "=?" in bare
+    unread = Address(text=bare, encoded_word=encoded)
+    name, address = "", bare
+    if bare.endswith(">"):
+        name, opened, address = bare[:-1].rpartition("<")
+        if not opened or not _is_name(name):
+            return unread
+    local, at, domain_text = address.rpartition("@")
+    local = local.removeprefix("mailto:") if not name else local
+    if not at or not _is_local(local):
+        return unread
+    domain = read_host(domain_text)
+    if domain is None:
+        return unread
+    return Address(
+        text=bare,
+        mailbox=f"{local}@{domain.name}",
+        local=local,
+        domain=domain,
+        name=name.strip(' \t"'),
+        encoded_word=encoded,
+    )
+
+
+def _is_name(name: str) -> bool:
+    """A phrase, or one quoted string: no `<`, `@` or comment that another program would take for an address."""
+    bare = name.strip(" \t")
+    if len(bare) > 1 and bare.startswith('"') and bare.endswith('"'):
+        return '"' not in bare[1:-1].replace('\\"', "") and "<" not in bare and "@" not in bare
+    return not re.search(r'[<>@()",;:\\\[\]]', bare)
+
+
+def _is_local(local: str) -> bool:
+    """A dot-atom (letters of any script), or a short quoted string without an `@` or a bracket in it."""
+    if local.startswith('"') and local.endswith('"') and 2 < len(local) <= 66:
+        return not re.search(r'["<>@,;\\]', local[1:-1])
+    return _LOCAL.fullmatch(local) is not None and ".." not in local and local[0] != "." and local[-1] != "."

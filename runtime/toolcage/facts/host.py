@@ -1,0 +1,181 @@
+"""Reads the host of a URL or the domain of an address as a browser would: every spelling becomes one.
+
+The WHATWG URL standard's host parser: percent-decoding, IDNA (UTS 46) to ASCII, and for anything that ends in a number
+the IPv4 parser with its decimal, octal, hexadecimal and short forms; `[…]` is IPv6. What the standard calls a failure
+is `None` here, and the screen refuses it: where parsers disagree, nothing is reached.
+
+It resolves nothing. `local_name` says which names can only mean this machine or this network.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from toolcage.facts.confusables import mixes_scripts, passes_for_latin
+from toolcage.facts.ip import IP, address_is_public
+
+_MAX_NAME: Final = 253
+_FORBIDDEN: Final = re.compile(r"[\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]")
+_NUMBER: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z", re.ASCII)
+_DOTS: Final = re.compile("[\u3002\uff0e\uff61]")
+_IGNORED: Final = re.compile("[\u00ad\u034f\u180b-\u180d\u200b-\u200d\u2060\u2064\ufe00-\ufe0f\ufeff]")
+
+_LOCAL_NAMES: Final = """
+    localhost localdomain local internal intranet lan home corp private home.arpa in-addr.arpa ip6.arpa test invalid
+    onion consul cluster
+"""
+_LOCAL_SUFFIXES: Final = frozenset(_LOCAL_NAMES.split())
+_METADATA_NAMES: Final = frozenset({"metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"})
+# Names under these are any address that the name itself spells, loopback and private ones included.
+_SERVICE_NAMES: Final = """
+    nip.io sslip.io xip.io localtest.me lvh.me lacolhost.com vcap.me lvh.pro fbi.com.localhost yoogle.com 1u.ms
+    rbndr.us rebind.network rebinder.net rebind.it lock.cmpxchg8b.com requestrepo.com
+"""
+_SPELLING_SERVICES: Final = frozenset(_SERVICE_NAMES.split())
+_SPELLED_V4: Final = re.compile(r"(?<![0-9])([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})(?![0-9])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """`name`: lower-case ASCII without a final dot, or the address in its one written form. `ip` where it is one.
+    `unicode`: how a person would see the name. `spelled` is false where the given spelling was not the plain one."""
+
+    name: str
+    unicode: str
+    ip: IP | None = None
+    spelled: bool = True
+    mixed_script: bool = False
+    passes_for_latin: bool = False
+
+
+def read_host(text: str) -> Host | None:
+    """The host that `text` means, or None where a browser would fail too. Linear, never raises."""
+    if text.startswith("["):
+        return _read_v6(text)
+    if len(text) > 4 * _MAX_NAME:
+        return None
+    name = _to_ascii(text)
+    if not name or len(name) > _MAX_NAME or _FORBIDDEN.search(name):
+        return None
+    if _ends_in_number(name):
+        address = _read_v4(name)
+        if address is None:
+            return None
+        return Host(name=str(address), unicode=str(address), ip=address, spelled=text == str(address))
+    name = name.rstrip(".") if name.endswith(".") else name
+    labels = name.split(".")
+    if not all(0 < len(label) <= 63 for label in labels):
+        return None
+    shown = [_to_unicode(label) for label in labels]
+    if None in shown:
+        return None
+    written = [label or "" for label in shown]
+    return Host(
+        name=name,
+        unicode=".".join(written),
+        spelled=text.lower() == name,
+        mixed_script=any(mixes_scripts(label) for label in written),
+        passes_for_latin=written[-1].isascii() and any(passes_for_latin(label) for label in written),
+    )
+
+
+def local_name(name: str) -> bool:
+    """Whether the name can only mean this machine, this network or a private address: `localhost`, `printer`,
+    `db.internal`, `127.0.0.1.nip.io`. Any other name is judged by what it resolves to, when it is."""
+    labels = name.split(".")
+    if len(labels) == 1 or name in _METADATA_NAMES:
+        return True
+    suffixes = {".".join(labels[start:]) for start in range(len(labels))}
+    if suffixes & _LOCAL_SUFFIXES or suffixes & _SPELLING_SERVICES:
+        return True
+    return any(_spells_private(match) for match in _SPELLED_V4.finditer(name))
+
+
+def _spells_private(match: re.Match[str]) -> bool:
+    try:
+        return not address_is_public(IPv4Address(".".join(str(int(part)) for part in match.groups())))
+    except AddressValueError:
+        return False
+
+
+def _read_v6(text: str) -> Host | None:
+    if not text.endswith("]") or "%" in text:
+        return None
+    try:
+        address = IPv6Address(text[1:-1])
+    except AddressValueError:
+        return None
+    name = f"[{address.compressed}]"
+    return Host(name=name, unicode=name, ip=address, spelled=text == name)
+
+
+def _to_ascii(text: str) -> str | None:
+    if "%" in text:
+        try:
+            text = unquote_to_bytes(text).decode("utf-8")
+        except (UnicodeDecodeError, UnicodeEncodeError):
+            return None
+    if text.isascii():
+        return text.lower()
+    mapped = _DOTS.sub(".", unicodedata.normalize("NFKC", _IGNORED.sub("", text)))
+    mapped = unicodedata.normalize("NFKC", mapped.casefold())
+    if mapped.isascii():
+        return mapped
+    return _idna(mapped)
+
+
+def _idna(name: str) -> str | None:
+    import idna  # loaded when a name needs it
+
+    try:
+        return ".".join(
+            label if label.isascii() else idna.encode(label, uts46=True, transitional=False).decode("ascii")
+            for label in name.split(".")
+        )
+    except (UnicodeError, ValueError, IndexError):
+        return None
+
+
+def _to_unicode(label: str) -> str | None:
+    """The label as people see it; None for a punycode label that does not stand for a valid name."""
+    if not label.startswith("xn--"):
+        return label
+    import idna
+
+    try:
+        return idna.decode(label)
+    except (UnicodeError, ValueError, IndexError):
+        return None
+
+
+def _ends_in_number(name: str) -> bool:
+    parts = name.rstrip(".").split(".") if name.endswith(".") else name.split(".")
+    return _NUMBER.match(parts[-1]) is not None
+
+
+def _read_v4(name: str) -> IPv4Address | None:
+    parts = name.removesuffix(".").split(".")
+    if len(parts) > 4 or any(_NUMBER.match(part) is None or len(part) > 40 for part in parts):
+        return None
+    try:
+        numbers = [_number(part) for part in parts]
+    except ValueError:
+        return None
+    *first, last = numbers
+    if any(number > 255 for number in first) or last >= 256 ** (5 - len(numbers)):
+        return None
+    value = last + sum(number << (8 * (3 - place)) for place, number in enumerate(first))
+    return IPv4Address(value)
+
+
+def _number(part: str) -> int:
+    if part[:2] in ("0x", "0X"):
+        return int(part[2:] or "0", 16)
+    if len(part) > 1 and part.startswith("0"):
+        return int(part, 8)
+    return int(part)

@@ -1,0 +1,38 @@
+"""Shell texts are bounded, not judged by their words; loaders are refused where variables are given."""
+
+import pytest
+
+from toolcage.errors import Refused
+from toolcage.facts.shell import read
+from toolcage.screens.shell import screen, screen_argument, screen_environment
+
+
+@pytest.mark.parametrize(
+    "text", ["rm -rf / --no-preserve-root", "curl x | sh", ":(){ :|:& };:", "IFS=, read a b", "ls", ""]
+)
+def test_words_are_not_judged(text: str) -> None:
+    screen(read(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("LD_PRELOAD=x ls", "shell.loader_variable"), ("a" * 70000, "shell.too_long"), ("a\x00", "text.nul")],
+)
+def test_sizes_and_loaders_are(text: str, code: str) -> None:
+    with pytest.raises(Refused) as caught:
+        screen(read(text))
+    assert caught.value.refusal.code == code
+
+
+def test_an_environment_may_set_its_own_variables_and_no_loaders() -> None:
+    screen_environment({"REPORT_MONTH": "May", "TZ": "UTC"})
+    for bad in ({"LD_PRELOAD": "x"}, {"node_options": "x"}, {"A-B": "x"}, {"Ａ": "x"}, {"A": "x\x00"}, {"": "x"}):
+        with pytest.raises(Refused):
+            screen_environment(bad)
+
+
+def test_an_argument_is_data_and_no_option() -> None:
+    screen_argument("report.csv")
+    for bad in ("-x", "--upload-pack=x", "a\nb", ""):
+        with pytest.raises(Refused):
+            screen_argument(bad)
