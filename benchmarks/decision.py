@@ -1,7 +1,14 @@
-"""What parse, validate, authorize and screen cost together, with policies of one to a hundred entries."""
+"""What parse, validate, authorize and screen cost together, with policies of one to a thousand entries.
+
+Entries with fixed texts are found by an index; those with patterns, and those of SQL, are tried one after the other.
+The call always matches the last entry. Where `cedarpy` is installed, the nearest equal Cedar policies are timed
+beside it, parsed once: Cedar decides only, it does not parse, validate or screen the call.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +18,7 @@ from toolcage.policy.load import load_role_text
 from toolcage.runtime import declared_tools, judge_for
 
 ROUNDS = 2000
+SIZES = (1, 10, 100, 1000)
 SELECT = (
     "SELECT p.name, sum(i.quantity) AS sold FROM order_items i JOIN products p ON p.id = i.product_id "
     "WHERE i.order_id > 100 GROUP BY p.name ORDER BY sold DESC LIMIT 10"
@@ -19,12 +27,18 @@ SELECT = (
 
 def run() -> dict[str, Any]:
     """Microseconds by policy size, without and with a SELECT to read."""
-    return {"unit": "us", "without sql": _series(_plain), "with a SELECT": _series(_sql)}
+    figures = {
+        "unit": "us",
+        "fixed texts": _series(_plain),
+        "patterns": _series(_patterns),
+        "with a SELECT": _series(_sql),
+    }
+    return figures | ({"cedarpy, decision only": cedar} if (cedar := _cedar()) else {})
 
 
 def _series(make: Callable[[int], tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
     figures = {}
-    for entries in (1, 10, 100):
+    for entries in SIZES:
         policy, tool, arguments = make(entries)
         role = load_role_text(policy, "bench.yaml", declared_tools())
         judge = judge_for(role, declared_tools())
@@ -52,6 +66,40 @@ def _plain(entries: int) -> tuple[str, str, dict[str, Any]]:
         f"{misses}      - expression: {{type: string}}\n"
     )
     return policy, "calculate_expression", {"expression": "a + b"}
+
+
+def _patterns(entries: int) -> tuple[str, str, dict[str, Any]]:
+    misses = "".join(f"      - expression: {{pattern: '^x{number}$'}}\n" for number in range(entries - 1))
+    policy = (
+        "version: 1\nrole: bench\ndescription: Bench.\ntools:\n  calculate_expression:\n    allow:\n"
+        f"{misses}      - expression: {{type: string}}\n"
+    )
+    return policy, "calculate_expression", {"expression": "a + b"}
+
+
+def _cedar() -> dict[str, dict[str, float]]:
+    """The same rules in Cedar; empty where it is not installed."""
+    if importlib.util.find_spec("cedarpy") is None:
+        return {}
+    cedarpy = importlib.import_module("cedarpy")
+    request = {
+        "principal": 'Role::"bench"', "action": 'Action::"call"', "resource": 'Tool::"calculate_expression"',
+        "context": {"expression": "a + b"},
+    }  # fmt: skip
+    figures = {}
+    for entries in SIZES:
+        rules = [f'context.expression == "{number} + 1"' for number in range(entries - 1)] + ["true"]
+        text = "\n".join(f"permit(principal, action, resource) when {{ {rule} }};" for rule in rules)
+        policies = cedarpy.PolicySet.from_str(text)
+
+        def decide(_: str, __: object, held: object = policies) -> object:
+            return cedarpy.is_authorized(request, held, "[]")
+
+        if not decide("", {}).allowed:  # type: ignore[attr-defined]
+            raise RuntimeError("the Cedar policies do not permit the call")
+
+        figures[f"{entries} entries"] = _quantiles(decide, "", {})
+    return figures
 
 
 def _sql(entries: int) -> tuple[str, str, dict[str, Any]]:
