@@ -82,6 +82,7 @@ class Pool:
         self._running: set[LiveCage] = set()
         self._waiting = 0
         self._closed = False
+        self._ended = False
         self._counts = {"created": 0, "removed": 0, "failed": 0}
         self._uids = itertools.count(random.SystemRandom().randrange(FIRST_UID, 1 << 30))
         self._doomed: queue.SimpleQueue[LiveCage | None] = queue.SimpleQueue()
@@ -207,9 +208,11 @@ class Pool:
         with self._changed:
             while (self._running or any(shelf.coming for shelf in self._shelves.values())) and time.monotonic() < end:
                 self._changed.wait(0.2)
-        for cage in (*idle, *self._running):
-            self._doomed.put(cage)
-        self._doomed.put(None)
+        with self._changed:
+            for cage in (*idle, *self._running):
+                self._doomed.put(cage)
+            self._doomed.put(None)
+            self._ended = True
         for thread in self._threads:
             thread.join(max(0.1, end - time.monotonic()))
 
