@@ -71,11 +71,16 @@ def shown(request: ApprovalRequest) -> str:
     lines = [
         f"--- {request.role} wants to call {request.tool}",
         *(line for text in arguments.splitlines() for line in _cut(text)),
-        *(f"file: {name}" for name in request.files),
+        *(f"file: {name} (sha256 {digest[:16]})" for name, digest in _files(request)),
         *(f"{argument} is the resource {name}" for argument, name in sorted(request.resources.items())),
         f"asked because of {request.rule}; call {request.digest[:16]}",
     ]
     return "\n".join(_ascii(line) for line in lines)
+
+
+def _files(request: ApprovalRequest) -> list[tuple[str, str]]:
+    digests = request.files_sha256 or ("unknown",) * len(request.files)
+    return list(zip(request.files, digests, strict=True))
 
 
 def _cut(text: str) -> Iterator[str]:

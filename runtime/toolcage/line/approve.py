@@ -31,6 +31,7 @@ class ApprovalRequest:
     """What an approver decides on. `digest` names this call and no other; `rule` is why it asks, for the operator.
 
     `arguments` may hold any characters: show them escaped (`canonical` is ASCII-safe JSON text of the same).
+    `files_sha256` holds the digest of each attached file's bytes, in the order of `files`.
     """
 
     session: str
@@ -42,6 +43,7 @@ class ApprovalRequest:
     resources: Mapping[str, str]
     rule: str | None
     digest: str
+    files_sha256: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,7 @@ def _request(screened: ScreenedCall, session: str, digest: str) -> ApprovalReque
         resources=authorized.resources,
         rule=authorized.decision.rule,
         digest=digest,
+        files_sha256=tuple(hashlib.sha256(item.content).hexdigest() for item in valid.call.files),
     )
 
 

@@ -137,6 +137,34 @@ class EntryCompiler:
                         )
                         break
 
+    def check_places_not_escaped(
+        self, allow: list[dict[str, Any]], ask: list[dict[str, Any]], path: KeyPath
+    ) -> None:
+        """A finding for each `ask` facet on places whose values match an `allow` instead once they name one more, or
+        cannot be read."""
+        for index, asking in enumerate(ask):
+            for argument, value in self._arguments_of(asking).items():
+                word, stated = _place_facet(value)
+                asked = _items_of(word, stated)
+                if not asked:
+                    continue
+                for other in allow:
+                    allowed_word, allowed = _place_facet(self._arguments_of(other).get(argument))
+                    granted = _items_of(allowed_word, allowed)
+                    if allowed_word == word and granted and (granted <= asked or not _overlap(word, granted, asked)):
+                        continue
+                    self.findings.add(
+                        (*path, "ask", index, argument),
+                        "a value that lies only partly within these bounds, or cannot be read, matches an allow entry"
+                        f" and nobody is asked; bound `{argument}` by `{word}` in each allow entry, apart from these",
+                    )
+                    break
+
+    def _arguments_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        nested = raw.get("arguments")
+        named = {name: value for name, value in raw.items() if name not in RESERVED}
+        return named | (nested if isinstance(nested, dict) else {})
+
     def _rule(
         self, effect: Effect, argument: str, value: Any, path: KeyPath
     ) -> ArgumentRule | SameAsFactRule | None:
@@ -264,6 +292,36 @@ def _exact_texts(fragment: Any) -> frozenset[str] | None:
     if isinstance(listed, list) and listed and all(isinstance(item, str) for item in listed):
         return frozenset(listed)
     return None
+
+
+def _place_facet(value: Any) -> tuple[str, Mapping[str, Any]]:
+    if isinstance(value, dict) and len(value) == 1:
+        word, stated = next(iter(value.items()))
+        if word in _PLACES and isinstance(stated, dict):
+            return word, stated
+    return "", {}
+
+
+def _items_of(word: str, stated: Mapping[str, Any]) -> frozenset[str]:
+    """The places that a facet names. A list that is no list of texts is found at fault where it is compiled."""
+    keys = {"paths": ("under",), "hosts": ("names",), "addresses": ("domains", "only")}.get(word, ())
+    found = [item for key in keys for item in stated.get(key) or () if isinstance(item, str)]
+    return frozenset(posixpath.normpath(item) if word == "paths" else item for item in found)
+
+
+def _overlap(word: str, first: frozenset[str], second: frozenset[str]) -> bool:
+    """Whether some value may lie within an item of both."""
+    return any(_share(word, one, other) or _share(word, other, one) for one in first for other in second)
+
+
+def _share(word: str, wide: str, narrow: str) -> bool:
+    if wide == narrow:
+        return True
+    if word == "paths":
+        return narrow.startswith(f"{wide}/")
+    if word == "hosts":
+        return wide.startswith("*.") and narrow.endswith(wide[1:])
+    return narrow.rpartition("@")[2] == wide
 
 
 def _paths(argument: str, stated: Mapping[str, Any]) -> ArgumentRule:

@@ -57,6 +57,7 @@ class GrantCompiler:
             tools=self.declarations,
         )  # fmt: skip
         entries.check_ask_not_escaped(file.allow, file.ask, path)
+        entries.check_places_not_escaped(file.allow, file.ask, path)
         limits = self._limits(tool, file.limits, (*path, "limits"))
         sandbox = self._sandbox(declaration, file, (*path, "sandbox"))
         return Grant(

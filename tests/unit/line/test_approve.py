@@ -1,6 +1,7 @@
 """Approve: exactly this call, by a plain yes, until an expiry; everything else does not run."""
 
 import asyncio
+import hashlib
 from types import MappingProxyType
 from typing import Any
 
@@ -113,11 +114,12 @@ def test_nobody_answering_in_time_does_not_run(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_approver_sees_the_very_arguments_that_run_with_nothing_hidden() -> None:
     seen: list[ApprovalRequest] = []
-    text = "ok\u202e\x1b[2K\r"
+    text = "ok\u2067\x1b[2K\r"
     made = decide(lambda request: seen.append(request) or True, screened(text=text, files={"a.txt": b"1"}))
     assert seen[0].arguments is made.screened.authorized.valid.arguments
-    assert seen[0].canonical == '{"text": "ok\\u202e\\u001b[2K\\r"}'
+    assert seen[0].canonical == '{"text": "ok\\u2067\\u001b[2K\\r"}'
     assert seen[0].files == ("a.txt",)
+    assert seen[0].files_sha256 == (hashlib.sha256(b"1").hexdigest(),)
     assert seen[0].digest == made.approval_digest
 
 

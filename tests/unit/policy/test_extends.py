@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from toolcage.errors import PolicyError
+from toolcage.facts import sql
+from toolcage.policy.decide import decide
 from toolcage.policy.load import load_role, load_roles
 from toolcage.policy.model import Role, Situation
 from toolcage.policy.narrow import narrowed
 from toolcage.runtime import judge_for
-from toolcage.types import ToolDeclaration
+from toolcage.types import SqlTerms, ToolDeclaration
 
 Declarations = Mapping[str, ToolDeclaration]
 
@@ -145,3 +147,15 @@ def test_a_tool_that_a_ceiling_lacks_is_gone(tmp_path: Path, declarations: Decla
     one, two = (load_role(tmp_path / f"{name}.yaml", declarations) for name in "ab")
     assert narrowed(one, [two]).view.keys() == {"search_web"}
     assert narrowed(one, []) is one
+
+
+def test_a_statement_is_bound_by_every_file_together(tmp_path: Path, declarations: Declarations) -> None:
+    head = "tools: {query_database: {resources: {database: [shop]}, allow: [{sql: "
+    write(tmp_path, base=head + "{tables: [a, b], max_rows: 7}}]}}",
+          low="extends: [base.yaml]\n" + head + "{tables: [b, c], columns_except: [b.x], max_rows: 99}}]}}")  # fmt: skip
+    role = load_role(tmp_path / "low.yaml", declarations)
+    text = "SELECT y FROM b"
+    made = decide(role, role.view["query_database"], {"database": "shop", "sql": text}, {"sql": sql.read(text)})
+    assert made.effect == "allow"
+    assert made.sql == SqlTerms(tables=frozenset({"b"}), columns_except=frozenset({"b.x"}), max_rows=7)
+    assert ends(role, declarations, "query_database", database="shop", sql="SELECT y FROM a") == "policy.no_match"

@@ -118,3 +118,52 @@ def test_a_folder_that_bounds_nothing_is_refused(folder: str) -> None:
 def test_bounds_that_would_not_bound_do_not_load(load: Callable[..., Role], grant: str, told: str) -> None:
     with pytest.raises(PolicyError, match=told):
         load(grant)
+
+
+MAILS = "send_email: {allow: [{to: %s}], ask: [{to: {addresses: %s}}]}"
+
+
+@pytest.mark.parametrize(
+    ("allow", "ask"),
+    [
+        ("{}", "{domains: [example.com]}"),
+        ("{addresses: {max: 3}}", "{domains: [example.com]}"),
+        ("{addresses: {domains: [example.com, example.org]}}", "{domains: [example.com]}"),
+        ("{addresses: {domains: [example.com]}}", "{only: [boss@example.com]}"),
+    ],
+)
+def test_an_ask_that_a_call_escapes_by_naming_one_more_does_not_load(
+    load: Callable[..., Role], allow: str, ask: str
+) -> None:
+    with pytest.raises(PolicyError, match="nobody is asked"):
+        load(MAILS % (allow, ask))
+
+
+@pytest.mark.parametrize(
+    ("allow", "ask"),
+    [
+        ("{addresses: {domains: [example.org]}}", "{domains: [example.com]}"),
+        ("{addresses: {domains: [example.com]}}", "{domains: [example.com, example.org]}"),
+        ("{addresses: {domains: [example.com]}}", "{max: 5}"),
+    ],
+)
+def test_an_ask_apart_from_the_allow_or_around_it_loads(load: Callable[..., Role], allow: str, ask: str) -> None:
+    assert load(MAILS % (allow, ask)).grants["send_email"].ask
+
+
+@pytest.mark.parametrize(
+    ("allow", "ask", "loads"),
+    [
+        ("{hosts: {names: [api.example.com]}}", "{hosts: {names: ['*.example.com']}}", False),
+        ("{hosts: {names: [api.example.org]}}", "{hosts: {names: ['*.example.com']}}", True),
+    ],
+)
+def test_hosts_below_a_star_count_as_the_same_place(
+    load: Callable[..., Role], allow: str, ask: str, loads: bool
+) -> None:
+    text = f"read_page: {{allow: [{{url: {allow}}}], ask: [{{url: {ask}}}]}}"
+    if loads:
+        assert load(text).grants["read_page"].ask
+        return
+    with pytest.raises(PolicyError, match="nobody is asked"):
+        load(text)
