@@ -152,7 +152,8 @@ def test_a_tool_that_a_ceiling_lacks_is_gone(tmp_path: Path, declarations: Decla
 def test_a_statement_is_bound_by_every_file_together(tmp_path: Path, declarations: Declarations) -> None:
     head = "tools: {query_database: {resources: {database: [shop]}, allow: [{sql: "
     write(tmp_path, base=head + "{tables: [a, b], max_rows: 7}}]}}",
-          low="extends: [base.yaml]\n" + head + "{tables: [b, c], columns_except: [b.x], max_rows: 99}}]}}")  # fmt: skip
+          low="extends: [base.yaml]\n" + head + "{tables: [b, c], columns_except: [b.x], max_rows: 99}}]}}",
+    )  # fmt: skip
     role = load_role(tmp_path / "low.yaml", declarations)
     text = "SELECT y FROM b"
     made = decide(role, role.view["query_database"], {"database": "shop", "sql": text}, {"sql": sql.read(text)})
