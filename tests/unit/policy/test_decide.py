@@ -142,6 +142,23 @@ def test_naming_the_sink_permits_it(load: Load, judge: Judge) -> None:
     assert judge(role, "send_email", to="a@b.example", subject="s", cc="eve@evil.example").effect == "deny"
 
 
+def test_a_long_list_decides_as_its_entries_do_one_by_one(load: Load, judge: Judge) -> None:
+    """Eight entries and more are found by an index over fixed texts; it must not change what matches."""
+    fixed = "".join(f"    - term: {{const: t{number}}}\n" for number in range(12))
+    others = '    - term: {pattern: "^p[0-9]$"}\n    - term: {enum: [t3, e1]}\n'
+    others += "    - tags: {}\n    - count: {const: 3}\n"
+    role = load(f"search_web:\n  allow:\n{fixed}{others}{fixed}")
+    calls: list[dict[str, Any]] = [
+        {"term": "t0"}, {"term": "t11"}, {"term": "t3"}, {"term": "e1"}, {"term": "p7"}, {"term": "none"},
+        {"term": "none", "tags": []}, {"term": "none", "count": 3}, {"term": "none", "count": 4}, {"term": 3}, {},
+    ]  # fmt: skip
+    for call in calls:
+        entries = role.grants["search_web"].allow
+        one_by_one = (entry.rule for entry in entries if entry.miss(call, {}) is None)
+        expected = next(one_by_one, "team.yaml:4 tools.search_web")
+        assert judge(role, "search_web", **call).rule == expected
+
+
 # --- resources -----------------------------------------------------------------------------------------------------
 
 
