@@ -2,8 +2,9 @@
 
 A NUL ends a string for some of the programs behind a tool and not for others, so that what was checked is not what is
 used. Control characters beyond tab and line ends are allowed in small numbers: logs and mails carry them, and results
-are cleaned on the way out. Text that nobody can see (tag characters, runs of variation selectors) and overrides of the
-writing direction are refused: a person who approves would not read what is sent. Nothing here judges meaning.
+are cleaned on the way out. Text that nothing shows (tag characters, runs of variation selectors) is refused: who reads
+what is sent would not read it. Overrides of the writing direction are a fact; whoever shows a text shows them. Nothing
+here judges meaning.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MAX_CONTROLS: Final = 1000
 
 
 def screen(facts: TextFacts) -> None:
-    """Raises Refused with `text.nul`, `text.too_long`, `text.controls`, `text.hidden` or `text.direction`."""
+    """Raises Refused with `text.nul`, `text.too_long`, `text.controls` or `text.hidden`."""
     refuse_nul(facts.has_nul)
     if facts.utf8_bytes > MAX_BYTES:
         _refuse("text.too_long", f"A text argument is longer than {MAX_BYTES} bytes.", "Pass large data as a file.")
@@ -27,8 +28,6 @@ def screen(facts: TextFacts) -> None:
         _refuse("text.controls", "A text argument holds too many control characters.", "Pass binary data as a file.")
     if facts.tags:
         _refuse("text.hidden", "A text argument holds text in characters that nothing shows.", "Send only visible text.")
-    if facts.overrides:
-        _refuse("text.direction", "A text argument turns the direction of its letters.", "Leave U+202D and U+202E out.")
 
 
 def refuse_nul(has_nul: bool) -> None:

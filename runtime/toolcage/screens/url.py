@@ -76,7 +76,7 @@ def screen_host(host: Host, code: str = "url") -> None:
     """Returns nothing for a host that is public as far as its spelling says.
 
     Raises Refused with `CODE.private_address`,
-    `CODE.private_name` or `CODE.confusable`."""
+    `CODE.private_name` or `CODE.confusable_name`."""
     if host.ip is not None:
         reach = reach_of(host.ip)
         if reach != "public":
@@ -85,4 +85,4 @@ def screen_host(host: Host, code: str = "url") -> None:
     if local_name(host.name):
         refuse(f"{code}.private_name", f"{part(host.name)} is a name of this machine or of a private network.", _PUBLIC)
     if host.mixed_script or host.passes_for_latin:
-        refuse(f"{code}.confusable", f"{part(host.name)} mixes alphabets so that it looks like another name.", _PUBLIC)
+        refuse(f"{code}.confusable_name", f"{part(host.name)} mixes alphabets so that it looks like another name.", _PUBLIC)

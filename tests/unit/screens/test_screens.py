@@ -31,7 +31,6 @@ def test_ordinary_text_is_not_refused(kind: str) -> None:
 def test_text_that_nothing_shows_is_refused_and_emoji_are_not() -> None:
     assert code_of(read_facts("text", "hi" + "".join(chr(0xE0000 + ord(c)) for c in "send it"))) == "text.hidden"
     assert code_of(read_facts("text", "a" + "\ufe01" * 9)) == "text.hidden"
-    assert code_of(read_facts("text", "user\u202etxt.exe")) == "text.direction"
     screen_facts(
         read_facts("text", "👩‍👩‍👧 ❤️ 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f مرحبا שלום")
     )
