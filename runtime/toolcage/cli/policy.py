@@ -134,6 +134,10 @@ def _file_report(path: Path, role: Role | None, fault: str | None) -> dict[str, 
     if role is not None:
         grants = {name: _grant_report(grant) for name, grant in role.grants.items()}
         report |= {"role": role.name, "digest": role.digest, "grants": grants, "cases": len(role.cases)}
+        report |= {
+            "flows": [f"{flow.outcome} {flow.effect} after {', '.join(sorted(flow.after))}" for flow in role.flows],
+            "extends": [item.source for item in role.ceilings],
+        }
     return report
 
 
@@ -146,6 +150,9 @@ def _grant_report(grant: Grant) -> dict[str, Any]:
         "isolation": grant.sandbox.isolation,
         "memory_bytes": grant.sandbox.memory_bytes,
         "wall_s": grant.sandbox.wall_s,
+        "limits": [f"{limit.measure} {limit.amount}/{limit.span}" for limit in grant.limits],
+        "effects": sorted(grant.declaration.effects),
+        "accept_weaker": grant.accept_weaker,
     }
 
 
@@ -206,6 +213,16 @@ def _show_file(console: Console, path: Path, role: Role | None, fault: str | Non
         denies = len(grant.deny) + len(role.deny.get(name, ()))
         table.add_row(name, str(len(grant.allow)), str(len(grant.ask)), str(denies), reach or "–", cage)
     console.print(table)
+    for name, grant in role.grants.items():
+        if grant.accept_weaker is not None:
+            text = f"{name} runs in a cage weaker than it declares ({grant.sandbox.isolation}): {grant.accept_weaker}"
+            console.print(f"[yellow]![/yellow] {_plain(text)}", highlight=False, soft_wrap=True)
+    for flow in role.flows:
+        after = ", ".join(sorted(flow.after))
+        console.print(f"  {flow.outcome} {flow.effect} after {after}", highlight=False)
+    if role.ceilings:
+        above = ", ".join(item.source for item in role.ceilings)
+        console.print(_plain(f"  never more than {above}"), highlight=False, soft_wrap=True)
 
 
 def _show_tests(

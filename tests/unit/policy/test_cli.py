@@ -101,6 +101,19 @@ def test_schema_prints_the_schema() -> None:
     assert "calculate_expression" in run("schema", "--tools")[1]
 
 
+def test_check_says_loudly_what_is_weaker_and_what_is_above(tmp_path: Path) -> None:
+    written(tmp_path, "version: 1\nrole: base\ntools: {execute_python: {allow: [{code: {}}], sandbox: {isolation: "
+            "namespace}, accept_weaker: trusted code only}}\n", "base.yaml")  # fmt: skip
+    low = written(tmp_path, "version: 1\nrole: low\nextends: [base.yaml]\ntools: {execute_python: {allow: "
+                            "[{code: {}}]}}\n")  # fmt: skip
+    code, output = run("check", tmp_path)
+    assert code == 0
+    assert "execute_python runs in a cage weaker than it declares (namespace): trusted code only" in output
+    assert "never more than base.yaml" in output
+    report = json.loads(run("check", low, "--json")[1])[0]
+    assert (report["extends"], report["grants"]["execute_python"]["isolation"]) == (["base.yaml"], "container")
+
+
 # --- explain, diff, coverage, replay, JUnit ------------------------------------------------------------------------
 
 MAILING = """version: 1

@@ -160,3 +160,17 @@ def test_a_statement_is_bound_by_every_file_together(tmp_path: Path, declaration
     assert made.effect == "allow"
     assert made.sql == SqlTerms(tables=frozenset({"b"}), columns_except=frozenset({"b.x"}), max_rows=7)
     assert ends(role, declarations, "query_database", database="shop", sql="SELECT y FROM a") == "policy.no_match"
+
+
+def test_a_role_keeps_its_ancestors_when_it_is_delegated_to(tmp_path: Path, declarations: Declarations) -> None:
+    write(
+        tmp_path,
+        base="tools: {search_web: {allow: [{}], deny: [{term: {const: never}}]}}",
+        low="extends: [base.yaml]\ntools: {search_web: {allow: [{}]}}",
+        chief="tools: {search_web: {allow: [{}], deny: [{term: {const: secret}}]}}",
+    )
+    low, chief = (load_role(tmp_path / f"{name}.yaml", declarations) for name in ("low", "chief"))
+    for delegated in (narrowed(low, [chief]), narrowed(chief, [low])):
+        assert ends(delegated, declarations, term="fine") == "ok"
+        assert ends(delegated, declarations, term="never") == "policy.denied"
+        assert ends(delegated, declarations, term="secret") == "policy.denied"
