@@ -158,6 +158,7 @@ class Runtime:
             else:
                 self._registry.load(tool)
         self._roles, self._shadow = self._read_policies()
+        self._sources = _sources(self._roles, self._shadow)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="toolcage-loop")
         self._thread.start()
@@ -239,7 +240,7 @@ class Runtime:
             self._note_reload(f"the policies were not reloaded, the earlier ones stay in force: {error}", self._roles)
             raise
         with self._gate:
-            self._roles, self._shadow = roles, shadow
+            self._roles, self._shadow, self._sources = roles, shadow, _sources(roles, shadow)
             self._generation += 1
         self._note_reload("the policies were reloaded", roles)
 
@@ -335,8 +336,10 @@ class Runtime:
             session.memory.used(authorized.valid.declaration.effects)
             async with live_output(authorized.output, on_output) as stream:
                 output = await execute(approved, means=self._means, on_output=stream)
-            clean_output = clean(output)
-            refusal = output.refusal
+            cleaned = clean(output)
+            if f"tool:{authorized.valid.declaration.name}" in self._sources:  # off the loop: it reads the whole result
+                await asyncio.to_thread(session.memory.learned, cleaned)
+            clean_output, refusal = cleaned, output.refusal
         except Edited as caught:
             refusal, edited = caught.refusal, caught
         except Refused as caught:
@@ -353,7 +356,6 @@ class Runtime:
         if edited is not None and unrecorded is None:
             raise edited
         if clean_output is not None and unrecorded is None:
-            session.memory.learned(clean_output)
             return result(clean_output, audit_id=audit_id or "", duration_ms=duration_ms)
         told = unrecorded if clean_output is not None else refusal
         assert told is not None
@@ -713,6 +715,11 @@ def _internal(error: Exception) -> Refusal:
 
 def _paths(named: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
     return [Path(named)] if isinstance(named, str | os.PathLike) else [Path(path) for path in named]
+
+
+def _sources(roles: Mapping[str, Role], shadow: Mapping[str, Role] | None) -> frozenset[str]:
+    """The sources that some rule asks about: results of other tools need not be remembered."""
+    return frozenset().union(*(role.origin_sources() for role in [*roles.values(), *(shadow or {}).values()]))
 
 
 def _digests(roles: Mapping[str, Role], shadow: Mapping[str, Role] | None) -> Mapping[str, JSON]:

@@ -20,7 +20,9 @@ from toolcage.types import JSON, CleanOutput, Effect, SessionFacts, freeze, requ
 
 MOST_SAID_CHARS: Final = 512 * 1024
 MOST_SEEN_CHARS: Final = 4 * 1024 * 1024
-MOST_OF_ONE_RESULT: Final = 512 * 1024
+MOST_OF_ONE_RESULT: Final = 256 * 1024
+MOST_ARGUMENTS: Final = 64 * 1024
+MOST_TEXTS: Final = 2000
 MOST_APPROVALS: Final = 1000
 
 
@@ -59,7 +61,10 @@ class SessionMemory:
         self.saw(valid.declaration.name, [*scalars(output.data), output.stdout], valid.arguments)
 
     def saw(self, tool: str, texts: Iterable[str], arguments: Mapping[str, JSON]) -> None:
-        """The texts of one `ok` result of a call with these arguments."""
+        """The texts of one `ok` result of a call with these arguments. A call with huge arguments is no source: what
+        it may not vouch for would have to be kept too."""
+        if sum(map(len, scalars(arguments))) > MOST_ARGUMENTS:
+            return
         kept, room = [], MOST_OF_ONE_RESULT
         for text in texts:
             if text and len(text) <= room:
@@ -100,6 +105,7 @@ class SessionMemory:
 
 def _keep(texts: deque[KnownText], new: KnownText, most: int) -> None:
     texts.append(new)
-    held = sum(len(item.text) for item in texts)
-    while held > most and len(texts) > 1:
-        held -= len(texts.popleft().text)
+    held = sum(len(item.text) + len(item.given) for item in texts)
+    while len(texts) > 1 and (held > most or len(texts) > MOST_TEXTS):
+        oldest = texts.popleft()
+        held -= len(oldest.text) + len(oldest.given)

@@ -235,6 +235,17 @@ class Role:
         """The arguments of the tool about whose values some rule demands an origin, with the kind they are read as."""
         return self._origins.get(tool, {})
 
+    def origin_sources(self) -> frozenset[str]:
+        """Every source that some rule of the role or its ceilings accepts: `said`, `tool:NAME`."""
+        return frozenset(
+            source
+            for role in (self, *self.ceilings)
+            for tool in role.grants
+            for entry in role.entries_of(tool)
+            for origin in entry.origins
+            for source in origin.sources
+        )
+
     def _origins_of(self, tool: str) -> Mapping[str, Kind]:
         return {
             origin.argument: origin.kind

@@ -12,7 +12,6 @@ counts on its own, and one that was not is not laundered by "no contact attacker
 
 from __future__ import annotations
 
-import functools
 import html
 import posixpath
 import re
@@ -26,6 +25,7 @@ from toolcage.types import Kind
 
 SAID: Final = "said"
 MAX_VALUE_CHARS: Final = 2000
+MAX_IDENTIFIERS: Final = 64
 MIN_DIGITS: Final = 5
 
 _LOCAL: Final = r"[\w.!#$%&'*+/=?^`{|}~-]"
@@ -49,7 +49,8 @@ _JOINERS: Final = frozenset("-@._/+:%~#=&\\")
 class KnownText:
     """One text that a session has met: where it is from, what it names, and what it may not vouch for.
 
-    `leaves` are the whole scalar values of a structured result; `given` is the squashed text of that call's arguments.
+    `leaves` are the whole scalar values of a structured result; `given` is the squashed text of that call's arguments,
+    each by itself and all in one.
     """
 
     source: str
@@ -75,7 +76,7 @@ def tool_text(tool: str, texts: Iterable[str], arguments: Any) -> KnownText:
         text=joined,
         named=frozenset(_named_in(joined)).difference(*(_named_in(_plain(item)) for item in given)),
         leaves=frozenset(item.strip() for item in leaves if len(item) <= MAX_VALUE_CHARS),
-        given="\n".join(map(_squashed, given)),
+        given="\n".join([*map(_squashed, given), "".join(map(_squashed, scalars(arguments)))]),
     )
 
 
@@ -85,12 +86,15 @@ def sources_of(identifier: str, known: Iterable[KnownText]) -> frozenset[str]:
 
 
 def identifiers_in(value: Any, kind: Kind) -> tuple[str, ...] | None:
-    """The identifiers of an argument's value, normalised; None when a part of it cannot be read as one."""
+    """The identifiers of an argument's value, normalised; None when a part of it cannot be read as one, and when there
+    are more than 64, since each is looked for in everything that the session knows."""
     found: list[str] = []
     for text in scalars(value):
         if len(text) > MAX_VALUE_CHARS or (read := _read(_plain(text), kind)) is None:
             return None
         found.extend(read)
+        if len(found) > MAX_IDENTIFIERS:
+            return None
     return tuple(dict.fromkeys(found))
 
 
@@ -289,8 +293,7 @@ def _names(known: KnownText, identifier: str) -> bool:
 
 def _given_in(given: str, value: str) -> bool:
     """Whether the letters and digits of the value stand in the arguments, split over several of them or not."""
-    squashed = _squashed(value.split("://")[-1])
-    return squashed in given or squashed in given.replace("\n", "")
+    return _squashed(value.split("://")[-1]) in given
 
 
 def _stands_whole(value: str, text: str) -> bool:
@@ -318,7 +321,6 @@ def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_" or unicodedata.combining(character) > 0
 
 
-@functools.lru_cache(maxsize=1024)
 def _squashed(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(character for character in folded if character.isalnum())

@@ -86,3 +86,20 @@ def test_approvals_for_the_session_are_found_by_their_digest_alone() -> None:
     memory = SessionMemory()
     memory.approve("d1", "mia")
     assert (memory.approved_by("d1"), memory.approved_by("d2")) == ("mia", None)
+
+
+def test_a_result_of_a_call_with_huge_arguments_is_no_source(role: Role) -> None:
+    memory = SessionMemory()
+    memory.saw("run", ["ann@example.com"], {"text": "x" * (session_memory.MOST_ARGUMENTS + 1)})
+    assert origins(memory, role) == set()
+    memory.saw("run", ["ann@example.com"], {"text": "x"})
+    assert origins(memory, role) == {"tool:run"}
+
+
+def test_what_is_kept_is_bounded_by_its_arguments_too(role: Role, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_memory, "MOST_SEEN_CHARS", 3000)
+    memory = SessionMemory()
+    memory.saw("run", ["ann@example.com"], {})
+    for _ in range(3):
+        memory.saw("run", ["nothing"], {"text": "y" * 1000})
+    assert origins(memory, role) == set()

@@ -67,6 +67,8 @@ def test_a_value_that_the_text_names_is_found_however_it_is_spelt(text: str, val
         ("open /etc/reports/may.csv", "reports/may.csv", "path"),
         ("open ../reports/may.csv", "reports/may.csv", "path"),
         ("open reports/may.csv", "reports/../may.csv", "path"),
+        ("open may.csv", "link/../may.csv", "path"),  # another file where `link` leads elsewhere
+        ("see https://example.com/a", "https://me:secret@example.com/a", "url"),
         ("file 13 of 20", "13", "text"),
         ("in 2024-13", "13", "text"),
         ("post to general-random", "general", "text"),
@@ -130,6 +132,12 @@ def test_an_identifier_split_over_several_arguments_is_not_laundered_either() ->
 def test_a_short_number_is_known_only_as_a_whole_value_of_a_result() -> None:
     assert sources_of("text:13", [tool_text("search", ["13", "report.csv"], {})])
     assert not sources_of("text:13", [tool_text("search", ["report 13 of 20"], {})])
+
+
+def test_more_identifiers_than_can_be_looked_for_have_no_origin() -> None:
+    few, many = (", ".join(f"u{number}@example.com" for number in range(count)) for count in (64, 65))
+    assert len(identifiers_in(few, "address") or ()) == 64
+    assert identifiers_in(many, "address") is None
 
 
 # --- at load -------------------------------------------------------------------------------------------------------
