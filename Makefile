@@ -1,7 +1,7 @@
 # The commands of this checkout. `make demo` and `make test` are the two that a newcomer needs; each does its own set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit lint bench images clean
+.PHONY: help setup demo test test-unit lint bench bench-screens fuzz images clean
 
 help: ## show these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,14 @@ lint: ## ruff, mypy (strict) and the layers
 
 bench: setup ## what a call costs, against a plain `docker run`
 	@.venv/bin/python -m benchmarks
+
+bench-screens: ## screens, detectors and cleaners over the shared corpora: caught, missed, false alarms
+	@scripts/setup.sh --without-engine
+	@.venv/bin/python -m benchmarks screens
+
+fuzz: ## every fuzz target for a minute, coverage-guided where atheris can be installed
+	@scripts/setup.sh --without-engine
+	@scripts/fuzz.sh
 
 images: setup ## build the sandbox images that are missing or outdated
 	@.venv/bin/toolcage images build

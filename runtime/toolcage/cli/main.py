@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from toolcage.cli import audit, call, demo, doctor, images, policy
+from toolcage.cli import audit, call, demo, doctor, images, policy, scan
 from toolcage.errors import EngineError, ImageError, ToolcageError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command("call")(call.call)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
+app.command("scan")(scan.scan)
 app.add_typer(audit.app, name="audit", help="Verify and show audit logs.")
 app.add_typer(images.app, name="images", help="Build, list and verify the sandbox images.")
 app.add_typer(policy.app, name="policy", help="Check and test policy files.")

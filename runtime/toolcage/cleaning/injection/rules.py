@@ -1,0 +1,349 @@
+# ruff: noqa: E501 - a table of expressions reads better in long lines
+"""Phrasings that speak to a model, in nine languages and some more for the commonest: rules with a name and a weight.
+
+A rule is looked for only around its hints (literals, one of which is in every match), so a text without them costs a
+scan. Weights: 1.0 flags alone; what ordinary pages also say weighs less and needs company within a few hundred
+characters. A phrase that a report *quotes* ("attackers hide phrases such as …") weighs a third: news about attacks are
+no attacks. That discount can be abused, and is the price of an alarm that people keep switched on.
+
+Written from kinds of attack, never from entries of a test set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from toolcage.cleaning.injection.signals import LONGEST_EXCERPT, Reading, Signal
+
+_BEFORE, _AFTER = 60, 260
+
+_W = r"(?:\W{1,3}\w{1,20})"
+_OLD = (
+    r"(?:previous\w*|prior|above|earlier|preceding|foregoing|existing|original|initial|system|safety|past|former|other|current"
+    r"|these|those|your|my|the|any|all|every)"
+)
+_ORDERS = (
+    r"(?:instructions?|prompts?|rules?|directions?|directives?|guidelines?|commands?|programming|training|context|orders?"
+    r"|constraints?|restrictions?|tasks?|policies|guardrails?|safeguards?|filters?|configuration)"
+)
+_DROP = (
+    r"(?:ignor(?:e|ing)|disregard(?:ing)?|forget(?:ting)?|overrid(?:e|ing)|bypass(?:ing)?|overlook|neglect|discard|abandon"
+    r"|set aside|pay no attention to|stop following|do not follow|don't follow|no longer follow|cancel|delete|drop|skip)"
+)
+_ASKED_FOR = (
+    r"(?:pass ?words?|pass ?codes?|pass ?phrases?|secret (?:key|code|word|phrase|string)s?|api[ -]?keys?|credentials?"
+    r"|access tokens?|private keys?|confidential (?:string|code|key)|login details|pin code)"
+)
+_MODEL = r"(?:ai|a\.i\.|llms?|(?:large )?language models?|chat ?bots?|assistants?|gpt|chatgpt|claude|gemini|copilot|agents?)"
+
+_TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
+    # --- dropping what the model was told
+    ("override", 1.0, "ignor|disregard|forget|overrid|bypass|overlook|neglect|discard|abandon|set aside|no attention|follow",
+     rf"{_DROP}{_W}{{0,4}}?\W{{1,3}}(?:previous\w*|prior|above|earlier|preceding|foregoing|existing|original|initial|system"
+     rf"|your|safety|past|former){_W}{{0,3}}?\W{{1,3}}{_ORDERS}\b"),
+    ("override", 1.0, "ignor|disregard|forget|overlook",
+     rf"(?:ignore|forget|disregard|overlook)\W{{1,3}}(?:all|everything|everthing|every|anything|what(?:ever)?)\b{_W}{{0,3}}?"
+     rf"\W{{1,3}}(?:instruct(?:ions?|ed)|prompts?|rules|before|above|told|said|learned|(?:have|had|'ve)\W{{1,3}}been\W{{1,3}}\w+)\b"),
+    ("override", 1.0, "ignor|disregard|forget",
+     r"(?:ignore|disregard|forget)\W{1,3}(?:all\W{1,3})?(?:of\W{1,3})?(?:the|everything)\W{1,3}(?:above|previous|foregoing)"
+     r"\W{1,4}(?:and|instead|just|then|now|but|to|text|content|message|you)\b"),
+    ("override", 1.0, "what you were|what you are doing|told|you were given|you were asked|you have been",
+     r"(?:forget|ignore|disregard|set aside|never mind)\W{1,3}(?:\w{1,12}\W{1,3}){0,3}?(?:you (?:were|have been|had been) (?:\w{1,12} )?(?:told|given|asked|instructed|taught|trained)|the (?:question|user) (?:the user )?asked)|stop what you(?:'re| are) doing(?: now| immediately)?,? and\b"
+     r"|(?:do not|don't) follow the user's|(?:task|job|request) (?:that )?you were given (?:has been|is|was) (?:cancell?ed|replaced|changed|over|void)"),
+    ("override", 1.0, "longer apply|outdated|need to follow|no longer valid|no longer bound|not bound|no rules",
+     r"your (?:\w{1,12} ){0,2}?(?:rules|instructions|guidelines|restrictions|prompt|task)\b[^.\n]{0,30}\b(?:no longer (?:apply|valid|count)|outdated|void|cancell?ed|suspended|lifted|replaced)|you (?:do not|don't|no longer) (?:need|have) to follow (?:your|any|the)\b[^.\n]{0,16}(?:rules|guidelines|instructions|polic)"
+     r"|you (?:are|have been) (?:no longer|not) bound by|you have no rules"),
+    ("override", 1.0, "regardless", rf"regardless of what you were|regardless of{_W}{{0,2}}\W{{1,3}}(?:previous|prior|earlier|other){_W}{{0,1}}\W{{1,3}}{_ORDERS}"),
+    ("override", 0.8, "ignor|disregard|forget|instead of",
+     r"(?:ignore|disregard|forget(?: about)?)\W{1,3}(?:the|this|that|all|any)\W{1,3}(?:\w{1,20}\W{1,3}){0,2}?(?:function|code"
+     r"|re.?sum.|web ?page|page|table|document|email|article|text|data|file|content|results?|question|request|task|user)"
+     r"\b[^.!?\n]{0,40}?\W(?:and|just|instead|then|but|the)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?(?:state|say|write|print|output|reply"
+     r"|respond|answer|tell|sum|return|report|claim|conclude|send|do)\b"),
+    ("override", 0.7, "supersede|override|overrule|take precedence|takes precedence|replaces all",
+     rf"(?:supersedes?|overrid(?:es?|ing)|overrules?|takes? precedence over|replaces? all){_W}{{0,4}}?\W{{1,3}}{_OLD}?{_W}{{0,2}}?\W{{1,3}}{_ORDERS}"),
+    ("override", 0.8, "new instruction|new task|new directive|new order|updated instruction|real instruction|actual instruction|"
+     "following instruction|revised instruction",
+     r"(?:new|updated|real|actual|revised|following)\W{1,3}(?:system\W{1,3}|important\W{1,3}|urgent\W{1,3}|priority\W{1,3})?"
+     r"(?:instructions?|directives?|orders?|task)\b(?:\s{0,3}[:\]>]|\W{1,3}(?:for you|for the (?:ai|assistant|model|agent)|are as"
+     r" follows|must be|instead))"),
+    ("override", 1.0, "before you can|after you do that|strictly adhere|first before|before answering|before responding|"
+     "before continuing|prior to answering|adhere to",
+     r"(?:before you (?:can )?(?:solve|continue|complete|finish|proceed|answer|do)[^.\n]{0,60}(?:please|you must|first|need to"
+     r"|have to)|strictly adhere to the following|(?:before|prior to) (?:answering|responding|continuing|proceeding)[^.\n]{0,50}"
+     r"(?:you must|please (?:do|first|make|send)|first (?:send|call|run|execute|do)))"),
+    # --- who is spoken to
+    ("addresses_model", 0.75, " ai|:ai|assistant|llm|language model|chatbot|agent|gpt|claude|gemini|copilot",
+     rf"(?:attention|notice|note (?:to|for)|important(?: message| note| notice| information)? (?:to|for)|message (?:to|for)"
+     rf"|instructions? (?:to|for)|directive for|hey|hi|hello|dear),? ?:? ?(?:the |any |all |this |you,? )?(?:reading |automated |autonomous |intelligent "
+     rf"|helpful )?{_MODEL}\b(?! (?:manager|director|professor|editor|coach|secretary|principal))"),
+    ("addresses_model", 1.0, "to you, |you, the", rf"\b(?:message|request|note|instruction)s?\b[^.\n]{{0,40}}\bto you, (?:the |my |dear )?(?:{_MODEL}|[a-z]+ (?:ai|assistant|model))\b"
+     rf"|\bwhen you, the {_MODEL}\b"),
+    ("addresses_model", 0.8, "systems that|models that|agents that|assistants that|for llms|for ais|automated readers|llms only|to the model:|assistants only",
+     rf"{_MODEL}(?: system| agent| model)?s? (?:that|which|who) (?:read|summari[sz]e|process|parse|see|visit)[^.\n]{{0,50}}\b(?:must|should|have to|need to|are required)|for (?:llms|ais|automated readers|ai assistants)\b(?: only)?:|to the model:"),
+    ("addresses_model", 0.7, "you are an|if you are|if you're|as an ai|as a language|as a large",
+     rf"(?:if you(?: are|'re)|as) (?:an? |the )?{_MODEL}\b(?:[^.\n]{{0,50}})(?:reading|processing|summari[sz]ing|must|should|you|please"
+     rf"|,)"),
+    ("addresses_model", 0.9, "developed by|trained by|created by|made by",
+     r"as an? (?:ai|assistant|language model|chatbot)[^.\n]{0,20}(?:developed|trained|created|made|built) by"),
+    # --- another self
+    ("role", 0.8, "you are now|you're now|from now on|pretend|act as|roleplay|role-play|role play|you will now|you are going to act|"
+     "you shall now|take on the role|simulate",
+     r"(?:(?:you are|you're|you will be) (?:now|no longer|going to (?:act|be|pretend|play|simulate))(?! (?:on|in|at|able|ready|logged"
+     r"|signed|subscribed|connected|registered|leaving|eligible|enrolled|required|entitled|following))\b|from now on,? (?:you|your|act|respond"
+     r"|answer|every)|you (?:will|shall|must) now (?:act|respond|answer|behave|be|become|play|pretend|simulate)|pretend (?:to be (?!offline|online|a \w+ (?:server|client|browser|terminal|tty|file))|that"
+     r" you|you)|act as (?:if you|though you|an? (?:unrestricted|unfiltered|evil|ai|amoral|linux|dan|different|hacker|language|chatbot))"
+     r"|take on the role of|simulate (?:a |an )?(?:persona|character|dan|ai|chatbot|developer))"),
+    ("jailbreak", 0.9, "jailbreak|jailbroken|developer mode|do anything now|no restrictions|unfiltered|no ethical|without restrictions|"
+     "uncensored|without any restrictions|stay in character|no moral|never refuse|cannot refuse|can't refuse|amoral|no limitations|"
+     "stays in character|break character|breaking character|content policy|freed from",
+     r"(?:jailbr(?:eak|oken)|(?:enable|enabled|enter|activate|in|with|simulate|called) (?:the )?developer mode|do anything now|\bdan\b[^.\n]{0,40}do anything"
+     r"|(?:have|has|had|with|without|are|is)\b[^.\n]{0,25}(?:no|any|without|free of|of|from) (?:\w+ )?(?:restrictions|limitations|ethic(?:s|al)|moral)"
+     r"|unfiltered (?:\w+ )?(?:ai|response|mode|answer|version|chatbot)|uncensored (?:\w+ )?(?:ai|response|mode|answer|model)"
+     r"|stays? in character|break(?:ing)? character|(?:never|cannot|can't|won't|must not|not) refuse[^.\n]{0,30}(?:request|answer|question|order|prompt|task|to)"
+     r"|amoral|openai'?s? (?:content )?polic|freed from)"),
+    ("jailbreak", 0.6, "chatgpt|openai|gpt", r"(?:chatgpt|openai|gpt)[^.\n]{0,80}(?:pretend|persona|character|evil|ignore|bypass|illegal|refus"
+     r"|unethical|restriction|guideline|policy|policies)"),
+    ("system_mode", 1.0, " mode|mode>|mode]|mode ",
+     r"(?:<|\[|\b(?:now )?(?:enter(?:ing)?|initiat(?:e|ing)|activat(?:e|ing|ed)|switch(?:ing)? to)\b[^.\n]{0,20}?['\"\u2018\u201c]?)"
+     r"\s?(?:now entering )?(?:\w{1,20}\W){0,3}?(?:system|override|debug|root|god|maintenance|admin(?:istrator)?|developer|security"
+     r"|verification|diagnostic|sudo|test|unrestricted)\W{1,3}(?:\w{1,14}\W{1,2})?mode\b"),
+    ("system_mode", 1.0, "override",
+     r"(?:\b(?:developer|system|security|admin(?:istrator)?|safety|training data|root|emergency|authori[sz]ation|instruction)\W(?:\w{1,12}\W){0,2}"
+     r"override)\W{0,3}(?::|confirmed|code|activated|mode|enabled|engaged|accepted|protocol)"),
+    ("system_mode", 0.7, "system reset|system check|system test|sudo|mode activated|system message|system notice|system instruction",
+     r"(?:system (?:reset|check|test)\b[^.\n]{0,60}(?:i need you|can you|you must|provide|please)|mode activated|(?:^|\n|[<\[#*]|: )\s?(?:system"
+     r" (?:message|notice|instruction))s?\s?[:\]>*])"),
+    ("authority", 0.7, "i am|i'm|as your|this is your",
+     r"(?:i(?: a|')m|this is) (?:god\b|(?:your|the) (?:developer|creator|admin(?:istrator)?|owner|boss|programmer|president|ceo|maker|master)\b[^.\n]{0,80}"
+     r"(?:you|need|must|require|important|order))|as your (?:boss|developer|creator|admin(?:istrator)?|owner|manager|supervisor|ceo)\b[^.\n]{0,40}"
+     r"(?:i need|i require|i order|i command|give|send|tell|you must)"),
+    # --- what it shall give away or hide
+    ("system_prompt", 0.9, "system prompt|system message|hidden prompt|initial prompt|your instructions|your prompt|initial instructions",
+     rf"(?:reveal|print|repeat|show|output|leak|tell|display|share|send|recite|disclose|copy|paste|give|what (?:is|are|was|were)){_W}{{0,6}}?\W{{1,3}}(?:"
+     rf"(?:your|the)\W{{1,3}})?(?:(?:system|hidden|initial|secret|original)\W{{1,3}}(?:prompt|message|instructions?)|your\W{{1,3}}(?:\w{{1,12}}\W{{1,3}})?(?:prompt|instructions))"),
+    ("asks_secret", 1.0, "password|passcode|pass phrase|passphrase|secret|api key|credential|token|private key|confidential|login",
+     rf"(?:(?:can|could|would|will) you (?:please |kindly |just )?|please |kindly |i need you to |you must |to )?(?:tell|give|share|provide|send|reveal"
+     rf"|disclose|confirm|say|state|print|write down|hand over|show)\b(?:\W{{1,3}}(?:me|us|with me|with us))?\W{{1,3}}(?:what\W{{1,3}})?(?:is\W{{1,3}})?(?:your|our|the secret|the admin)"
+     rf"\W{{1,3}}(?:\w{{1,14}}\W{{1,3}}){{0,2}}?{_ASKED_FOR}\b(?! (?:reset|manager|policy|generator|field|protected))"),
+    ("asks_secret", 1.0, "password|passcode|secret|api key|credential|token|confidential",
+     rf"(?:what(?:'s| is| would| are)|i (?:need|require|want)|what your|sharing)\W{{1,3}}(?:your|the secret|the confidential|the password for (?:our|the) system)\W{{0,3}}(?:\w{{1,14}}\W{{1,3}}){{0,2}}?"
+     rf"(?:{_ASKED_FOR}|be in this|be\b)(?! (?:reset|manager|policy|hash))"),
+    ("asks_secret", 0.9, "password|secret|passcode",
+     r"(?:write|encode|put|give|print|spell|translate|split|say|compose|hide)\b[^.\n]{0,40}?\b(?:the|your) (?:secret |system )?(?:password|passcode|secret (?:key|code|word))\b"
+     r"[^.\n]{0,60}?(?:leet|base64|reverse|poem|rot13|letter|binary|haiku|in (?:german|french|spanish|pig latin|morse|hex)|example)|(?:poem|haiku|story|song) about the (?:secret )?pass"),
+    ("exfiltrate", 0.8, "send|forward|upload|post|email|exfiltrate|transmit|append|encode",
+     rf"(?:send|forward|upload|post|e-?mail|exfiltrate|transmit|append|leak|copy){_W}{{0,7}}?\W{{1,3}}(?:passwords?|credentials?|api\W?keys?|secrets?|conversation"
+     rf"|chat history|system prompt|access tokens?|private keys?|environment variables?|contacts|inbox|session|cookies?|personal data|employee data"
+     rf"|confidential|all (?:of )?(?:the |his |her |their )?(?:emails?|files?|messages?|documents?)){_W}{{0,6}}?\W{{1,3}}(?:to|at|into)\b"),
+    ("exfiltrate", 0.6, "send|forward|upload|post|email|exfiltrate",
+     rf"(?:send|forward|upload|exfiltrate){_W}{{0,6}}\W{{1,3}}(?:passwords?|credentials?|api\W?keys?|secrets|conversation|chat history|access tokens?"
+     rf"|private keys?|environment variables?)"),
+    ("asks_personal", 0.8, "where does|where is|birth|address|residence|live|balance|social security|favorite|phone number|initials",
+     r"(?:where (?:does|is|do) (?:the )?(?:user|\w{3,12} \w{3,14}|he|she) (?:currently )?liv(?:e|ing)|(?:tell|give|send|share)\b[^.?\n]{0,12}?\b\w{2,14}(?:'s|\u2019s) (?:current )?"
+     r"(?:birth ?(?:date|day|year)|(?:city|place) of residence|home address|social security|bank balance|bank account|salary|phone number)|(?:bank balance|social security number) of"
+     r"|(?:can|could) you\b[^.?\n]{0,40}\bthe user's (?:\w{1,12} ){0,2}(?:birth|favorite|name|address|email|phone|location|age|initials)"
+     r"|list of (?:all )?users and|print your database|users in your database)"),
+    ("secrecy", 0.7, "user|anyone|human|secret",
+     rf"(?:do not|don't|never|without|not){_W}{{0,2}}\W{{1,3}}(?:tell|telling|mention|mentioning|inform|informing|reveal|revealing|alert|notify|notifying|asking|ask|disclose|show|let)"
+     rf"{_W}{{0,4}}\W{{1,3}}(?:the\W{{1,3}})?(?:user|human|person you)\b"),
+    ("tells_user", 1.0, "the user|the reader|this user|your user",
+     r"(?:tell|convince|instruct|persuade|trick|inform|advise|direct|urge|ask|request(?:ing)?) (?:the|this|your) (?:user|reader) (?:to|that|they|for|go|must|should)\b[^\n]{0,60}?(?:\bgo\b|visit|click|reset|download|open|log ?in|\bpay|send"
+     r"|\bcall|account|password|link|compromised|http|www|\.com|card number)|(?:recommend|promote|praise|suggest)\b[^.\n]{0,40}\bto the user\b"),
+    ("dictates_answer", 0.7, "state|say|print the following|respond|reply|output|answer with|your response|your answer|your reply|include",
+     r"(?:and|instead|must|only|just|always|please|then|to|should|:)\W{1,3}(?:state|say|respond|reply|answer|output|print|write|claim)\W{1,3}(?:only\W{1,3}|exactly\W{1,3})?(?:that\W{1,3}the (?:conclusion|answer|result|sum|capital|output|summary)"
+     r"|with\W{1,3}(?:only|exactly|the (?:word|phrase|following))|the following\W|['\"\u2018\u201c]|the (?:sum|capital|output|answer|result|conclusion)\b|:)"
+     r"|(?:in|end|begin|start|include in) your (?:response|answer|reply|summary|output)\b"),
+    ("dictates_answer", 0.6, "the output could be|we might|we could|the output is|the sum of",
+     r"(?:in a (?:\w{1,16} )?(?:world|universe|reality|scenario)|imagine|suppose|hypothetical(?:ly)?|let's (?:assume|imagine|pretend|say)|if we were to|for the purpose of|to make this)\b[^.!?\n]{0,110}"
+     r"(?:the (?:output|answer|sum|capital|result|conclusion)\b[^.\n]{0,30}\b(?:is|could be|would be|be)|we (?:might|could|would|ignore|state|say)|admit|might state|might say)"),
+    ("imagined_world", 0.6, "imagine|world where|universe where|hypothetical|suppose we|virtual",
+     r"(?:imagine (?:we(?:'re| are)|you(?:'re| are))\b|(?:world|universe|kingdom|forest|game) where (?:passwords?|personal|accounts?|secrets?|rules|there are no)"
+     r"|suppose (?:we(?:'re| are)|you(?:'re| are)) [^.\n]{0,40}(?:could|can|tell|give)|just for a hypothetical)"),
+    ("fake_turn", 0.5, "system:|assistant:|instruction:|system]|human:|‹|im_start|[inst|system>|user:|instructions:",
+     r"(?:^|\n|\\n)\s{0,4}(?:#{1,4} ?|\[|<\|?|\*\*)?(?:system|assistant|instruction|human|user)s?(?:\]|\|?>|\*\*)?\s?(?::|\]|>)|‹[^‹›\n]{1,80}›|<?\|?im_start\|?>?|\[/?inst\]"),
+    ("information_block", 0.6, "<information>|[information]|<important>|<admin>|<system>|‹|important message from me|[important",
+     r"[<\[‹](?:information|important|admin|system|instructions?|secret|override|urgent)[>\]›]|important message from (?:me|the)\b"),
+    ("calls_tool", 0.6, "tool|function|call the|use the|execute|run the",
+     r"(?:you (?:must|should|need to)|please|immediately|first|then|now|and),? (?:call|use|invoke|execute|run) (?:the )?(?:[`'\"]?\w{2,30}[`'\"]? )?(?:tool|function|api|command)\b[^.\n]{0,60}(?:with|to send|to delete"
+     r"|to transfer|to read|to email|and send|argument|parameter)"),
+    ("acts_now", 0.4, "important!!!|urgent|immediately|critical:|important:|attention", r"(?:important!{2,}|urgent:|critical:|immediately (?:send|transfer|delete|forward|call|execute|visit)|attention!)"),
+    # --- shapes
+    ("split_parts", 1.0, "part 1|part 2|z = a|concatenat|combine a|interlace|a + b",
+     r"(?:(?:answer|combine|concatenate|join|interlace|follow|put together)[^.\n]{0,60}\bparts?\b[^\n]{0,20}?\b(?:1|a|one)\b[^\n]{1,120}\bpart\W{0,2}(?:2|b|two)|interlace part|combine a, ?b|(?:write down|compute|output|let|string) (?:the string )?z ?= ?a ?\+ ?b"
+     r"|[a-z] ?= ?[a-z] ?\+ ?[a-z](?: ?\+ ?[a-z])?\W[^\n]{0,60}(?:answer|execute|follow|returned|respond|do what))"),
+    ("decode_and_act", 0.9, "decode|decipher|decrypt|rot13|base64|hexadecimal|binary",
+     r"(?:decode|decipher|decrypt|translate)\b[^.\n]{0,40}(?:string|cipher|text|message|code|base64|rot13|binary|hex)[^\n]{0,30}(?:and (?:tell|do|follow|execute|answer|say|respond|obey|act|carry)|then)"),
+    # --- other languages
+    ("override", 1.0, "ignor|missacht|vergiss|vergess|anweisung|außer acht",
+     r"(?:ignorier\w*|missacht\w*|vergiss|vergessen sie|beachte\w* nicht|lass\w* .{0,30}außer acht)\b[^.\n]{0,60}?(?:anweisung|instruktion|vorgabe|regeln|befehl|aufforderung|anordnung|systemprompt)"
+     r"|(?:anweisung|instruktion|vorgabe|regel|befehl)\w*\b[^.\n]{0,40}(?:ignorier|missacht|vergess|vergiss)"),
+    ("override", 1.0, "ignor|oubli|tiens pas compte|tenez pas compte|faites abstraction|fais abstraction",
+     r"(?:ignor(?:e|er|ez|ons)|oubli(?:e|er|ez)|(?:tiens|tenez) pas compte|fai(?:s|tes) abstraction)\b[^.\n]{0,60}?(?:instruction|consigne|directive|r[èe]gle|ordres?\b|ce qui pr[ée]c[èe]de)"),
+    ("override", 1.0, "ignor|olvid|caso omiso|descart|desestim",
+     r"(?:ignor(?:a|e|ar|en|ad)|olvid(?:a|e|ar|en)|ha(?:z|ga|cer) caso omiso|descarta|desestima)\b[^.\n]{0,60}?(?:instrucci|indicaci|directri|reglas|[óo]rdenes|lo anterior)"),
+    ("override", 1.0, "ignor|dimentic|trascur|non tenere conto|non seguire",
+     r"(?:ignor(?:a|are|ate|i)|dimentic(?:a|are|ate|hi)|trascur(?:a|are)|non (?:tenere conto|seguire))\b[^.\n]{0,60}?(?:istruzion|direttiv|regole|indicazion|ordini|quanto sopra)"),
+    ("override", 1.0, "ignor|esque|desconsider|não siga",
+     r"(?:ignor(?:e|a|ar|em)|esque(?:ça|ca|ce|cer)|desconsider(?:e|a|ar)|não siga)\b[^.\n]{0,60}?(?:instruç|instruc|diretri|regras|ordens|orientaç|comandos|o que foi dito)"),
+    ("override", 1.0, "игнорир|забуд|не обращай|отмен",
+     r"(?:про)?(?:игнорир\w*|забуд\w*|не обраща\w* внимания|отмени\w*)[^.\n]{0,60}?(?:инструкц|указани|правил|команд|распоряжени|предыдущ)"),
+    ("override", 1.0, "忽略|无视|忘记|忽視|無視|不要理会|忘掉|不理",
+     r"(?:忽略|无视|忘记|忘掉|忽視|無視|不要理会|不要遵守|不理)[^。\n]{0,20}?(?:指令|指示|说明|說明|規則|规则|提示|命令|要求|内容|內容|设定|所有|之前|以上)"),
+    ("override", 1.0, "無視|忘れ|従わ", r"(?:指示|命令|指令|ルール|プロンプト|これまで|以前|上記|内容|設定)[^。\n]{0,16}(?:無視|忘れ|従わない)|(?:^|[\s。、])無視して"),
+    ("override", 1.0, "무시|잊어|따르지", r"(?:지시|명령|지침|규칙|프롬프트|이전|위의)[^.\n]{0,20}(?:무시|잊어|따르지)"),
+    ("override", 1.0, "yoksay|unut|negeer|vergeet|zignoruj|ignoruj|zapomnij|تجاهل|अनदेखा|bỏ qua|abaikan|lupakan|ignorer|glöm|αγνόησε|התעלם|ігноруй|ignorera",
+     r"(?:talimatlar[^.\n]{0,30}(?:yoksay|unut|görmezden)|(?:negeer|vergeet)[^.\n]{0,40}(?:instructies|opdrachten|regels)|(?:zignoruj|ignoruj|zapomnij)[^.\n]{0,40}(?:instrukc|polece|zasad)"
+     r"|تجاهل[^.\n]{0,40}(?:التعليمات|الأوامر)|निर्देश[^.\n]{0,30}अनदेखा|bỏ qua[^.\n]{0,40}(?:hướng dẫn|chỉ dẫn|lệnh)|(?:abaikan|lupakan)[^.\n]{0,40}(?:instruksi|perintah)"
+     r"|(?:ignorer|glöm|ignorera)[^.\n]{0,40}(?:instruktion|instruks|regler)|αγν[όο]ησε[^.\n]{0,40}(?:οδηγ|εντολ)|התעלם[^.\n]{0,40}(?:הוראות|ההנחיות)|ігноруй[^.\n]{0,40}(?:інструкц|вказівк))"),
+    ("dictates_answer", 0.9, "ignor|無視|忽略|vergiss|oubli|игнорир",
+     r"(?:ignor(?:ez|ieren sie|iere|a|e|are)|vergiss|oubliez|olvida|dimentica|esqueça)\b[^.\n]{0,50}\b(?:et|und|y|e|ed)\W{1,3}(?:indique[zr]?|dites|r[ée]pondez|sag\w*|schreib\w*|antworte\w*|gib\w*|d[ií]|digas?|responde|escrib\w*|scriv\w*|rispond\w*|afirm\w*|diga|escrev\w*)\b"
+     r"|無視して[^。\n]{0,60}(?:述べ|言っ|答え|出力|書い|送)|(?:忽略|无视)[^。\n]{0,30}(?:并|而是|然后)|игнорир\w*[^.\n]{0,60}\bи (?:напиш|скаж|ответ|отправ|вывед)"),
+    ("asks_secret", 1.0, "passwort|kennwort|mot de passe|contraseña|contrasena|senha|пароль|密码|密碼|パスワード|비밀번호|qual è la password|la tua password|wachtwoord|hasło",
+     r"(?:(?:sag|nenn|gib|teil|verrat|schick)\w*\b[^.?\n]{0,30}\b(?:dein|ihr|das)\w* (?:passwort|kennwort)|(?:wie lautet|was ist) (?:das|dein|ihr) (?:passwort|kennwort)|quel est (?:le|ton|votre) mot de passe|(?:donne|dis|envoie|partage|communique|révèle)\w*\b[^.?\n]{0,30}(?:ton|votre|le) mot de passe"
+     r"|(?:cu[áa]l es|dime|dame|env[ií]a\w*|comparte|revela)\b[^.?\n]{0,20}(?:tu|su|la) contrase[ñn]a|(?:qual [èe]|dimmi|dammi|condividi|invia\w*|rivela)\b[^.?\n]{0,20}(?:la|tua|sua) (?:tua |sua )?password|(?:qual é|diga|me dê|compartilh\w*|envie|revele)\b[^.?\n]{0,20}(?:a |sua |tua )+senha"
+     r"|(?:скажи|назови|пришли|отправь|сообщи|какой|дай)\w*\b[^.?\n]{0,30}парол|(?:告诉|给我|提供|分享|说出|發送|发送|是什么)[^。\n]{0,12}(?:密码|密碼)|(?:密码|密碼)(?:是什么|是什麼|告诉)|パスワード[^。\n]{0,24}(?:教え|何です|必要です|送って)|비밀번호[^.\n]{0,16}(?:알려|무엇|뭐)|(?:wat is je|geef\w* .{0,12}) ?wachtwoord)"),
+    ("secrecy", 0.9, "benutzer|nutzer|utilisateur|usuario|utente|usuário|пользовател|用户|用戶|ユーザー",
+     r"(?:(?:sag|erzähl|informier|verrat|zeig)\w*\b[^.\n]{0,30}(?:benutzer|nutzer)\w*[^.\n]{0,16}\b(?:nicht|nichts)|ne (?:dis|dites|mentionne\w*|informe\w*)\b[^.\n]{0,20}pas[^.\n]{0,20}l'utilisateur|no (?:le )?(?:digas|informes|menciones|reveles)\b[^.\n]{0,24}usuario|non (?:dire|dirlo|informare|rivelare)\b[^.\n]{0,24}utente"
+     r"|n[ãa]o (?:diga|conte|informe|mencione|revele)\b[^.\n]{0,24}usu[áa]rio|не (?:говори|сообщай|упоминай|рассказывай)\w*[^.\n]{0,30}пользовател|(?:不要|别|勿)[^。\n]{0,6}(?:告诉|通知|提及|告知|告訴)[^。\n]{0,6}(?:用户|用戶)|ユーザー[^。\n]{0,10}(?:言わない|伝えない|知らせない|教えない))"),
+    ("role", 0.8, "du bist jetzt|sie sind jetzt|ab sofort|tu es maintenant|vous êtes maintenant|désormais|ahora eres|a partir de ahora|ora sei|d'ora in poi|agora você é|a partir de agora|теперь ты|отныне|你现在是|你現在是|从现在开始|あなたは今|今からあなた|これから",
+     r"(?:(?:du bist|sie sind) (?:jetzt|nun|ab sofort) (?:ein|der|kein|im|dan)|ab sofort (?:bist du|antworte|handelst)|(?:tu es|vous êtes) (?:maintenant|désormais) (?:une?|le|en|dan)|ahora eres (?:un|una|el|dan)|a partir de ahora[^.\n]{0,10}(?:eres|actúa|responde)|ora sei (?:un|una|il|dan)|d'ora in poi[^.\n]{0,10}(?:sei|rispondi|agisci)"
+     r"|agora você é|a partir de agora[^.\n]{0,10}(?:você|aja|responda)|теперь ты\b|отныне ты|你[现現]在是|从现在开始.{0,6}你|(?:あなたは今|今からあなたは|これからあなたは))"),
+    ("override", 0.9, "bevor du|bevor sie|avant de r|avant de c|antes de r|antes de c|prima di r|прежде чем|перед тем как|в ответ|在回答|回答之前|回答する前|答える前",
+     r"(?:bevor (?:du|sie) (?:antwort|fortf|weiter)\w*[^.\n]{0,12}(?:musst|müssen|sollst|sollen)|avant de (?:répondre|continuer)[^.\n]{0,8}(?:tu dois|vous devez)|antes de (?:responder|continuar)[^.\n]{0,8}(?:debes|tienes que|você deve|deves|precisa)"
+     r"|prima di (?:rispondere|continuare)[^.\n]{0,8}devi|(?:прежде чем|перед тем как) (?:ответить|продолжить)[^.\n]{0,12}(?:ты долж|вы долж|нужно)|(?:在)?回答(?:问题|用户)?之前[^。\n]{0,4}(?:你必须|必须|请|先)|(?:回答|答え)する?前に[^。\n]{0,60}(?:送|出力|実行|教え|呼び))"),
+    ("addresses_model", 0.8, "wenn du ein|falls du ein|si tu es un|si vous êtes un|si eres un|se sei un|se você é um|se fores um|если ты язык|если вы язык|如果你是|もしあなたが",
+     r"(?:(?:wenn|falls) du ein(?:e)? (?:ki|sprachmodell|assistent)|si (?:tu es|vous êtes) une? (?:ia|modèle|assistant)|si eres un(?:a)? (?:ia|modelo|asistente)|se sei un(?:'|a )?\s?(?:ia|modello|assistente)|se você é um(?:a)? (?:ia|modelo|assistente)|если (?:ты|вы) (?:языков|ии|ассистент)|如果你是[^。\n]{0,4}(?:ai|人工智能|语言模型|助手)|もしあなたが[^。\n]{0,4}(?:ai|言語モデル|アシスタント))"),
+    ("addresses_model", 0.8, "ki-assistent|assistent|l'assistant|al asistente|el asistente|l'assistente|o assistente|для ассистента|助手|アシスタント|ki-modell|sprachmodell|an die ki|assistant ia|modèle de langage|l'ia|asistente de ia|modelo de lenguaje|assistente ia|assistente de ia|modelo de linguagem|modello linguistico|ии-ассистент|языковая модель|人工智能助手|ai助手|语言模型|aiアシスタント|言語モデル",
+     r"(?:(?:hinweis|nachricht|achtung|wichtig|anweisung)\w*[^.\n]{0,12}(?:an|für) (?:die|den|das|alle) (?:ki\b|ki-|sprachmodell|assistent(?:en)?:)|(?:note|message|attention|instruction)s?[^.\n]{0,10}(?:à|pour) (?:l'ia|l'assistant|le modèle)|(?:nota|mensaje|atenci[óo]n|instruccion\w*)[^.\n]{0,10}(?:para|al) (?:la ia|el asistente|asistente|modelo)|(?:nota|messaggio|attenzione|istruzion\w*)[^.\n]{0,10}(?:per|all)\W{0,2}(?:l'ia|l'assistente|assistente|il modello)"
+     r"|(?:nota|mensagem|atenç[ãa]o|instruç\w*)[^.\n]{0,10}(?:para|ao) (?:a ia|o assistente|assistente|o modelo)|(?:внимание|сообщение|инструкц\w*)[^.\n]{0,20}(?:ии-ассистент|языков\w* модел|для ии|для ассистента:)|(?:致|给|請注意|请注意)[^。\n]{0,8}(?:ai|人工智能|语言模型)|(?:aiアシスタント|言語モデル)[^。\n]{0,6}(?:へ|は|に))"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    name: str
+    weight: float
+    hints: tuple[str, ...]
+    expression: str
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return _compiled(self.expression)
+
+
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    """Compiled when first needed: most programs meet few of the hints, and all together cost a tenth of a second."""
+    return re.compile(expression)
+
+
+_RULES: Final = tuple(
+    _Rule(name, weight, tuple(hints.split("|")), expression) for name, weight, hints, expression in _TABLE
+)
+_HINTS: Final = tuple(sorted({hint for rule in _RULES for hint in rule.hints}))
+
+_REPORTING: Final = re.compile(
+    r"attack(?:er)?s?\b|prompt injection|inject(?:ion|ed)|jailbreak|research|phras|such as|for example|e\.g\.|example|like\b"
+    r"|malicious|vulnerab|hidden|tricked?|exploit|payload|detect|filter|wrote|said|says|called|quot|string"
+)
+_QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb\u201e\u300c\u300d"
+_QUOTED: Final = 0.34
+
+_SQUEEZED: Final = re.compile(
+    r"(?:ignore|disregard|forget|override|bypass)(?:all|any|the|your|my|of|these|those|every){0,4}(?:previous|prior|above|earlier|system|instruction|rule|prompt)"
+    r"|(?:systemprompt|youarenow|newinstructions|revealyour|developermode)"
+)
+_QA: Final = re.compile(r"\bq: [^\n]{3,400}?\ba: [^\n]{1,600}?(?<=[.!?\"'\u201d)0-9a-z]) q: (?:(?!\ba: )[^\n]){3,400}(?:\n|\Z)")
+_REPEATED: Final = re.compile(r"\b((?!(?:null|none|nan|true|false|yes|no|ok|n/a|na)\b)[^\W\d_]{3,24}(?: [^\W\d_]{2,12}){0,3}?)(?:[ ,]+\1\b){7,}")
+_WORD: Final = re.compile(r"[a-z]{2,}")
+_CIPHERS: Final = frozenset({"caesar", "atbash", "reversed", "morse"})
+_ENCODED: Final = _CIPHERS | {"base64", "hexadecimal", "binary"}
+_REQUEST: Final = re.compile(r"\b(?:give|tell|what|ignore|say|print|write|send|repeat|show|answer)\b")
+
+
+def search(reading: Reading) -> Iterator[Signal]:
+    """The signals of one reading (lower case). Linear; never raises."""
+    text = reading.text
+    looked_until: dict[str, int] = {}
+    for place in _FIND.finditer(text):
+        position = place.start()
+        for hint in _BY_START[place[1]]:
+            if text.startswith(hint, position):
+                yield from _around(text, hint, position, looked_until)
+    yield from _shapes(reading)
+
+
+def _around(text: str, hint: str, position: int, looked_until: dict[str, int]) -> Iterator[Signal]:
+    """Each rule of the hint in the window around the place where it stands, unless it was looked at already."""
+    if position <= looked_until.get(hint, -1):
+        return
+    looked_until[hint] = position + _AFTER // 2
+    start = max(0, position - _BEFORE)
+    window = text[start : position + _AFTER]
+    for rule in _BY_HINT[hint]:
+        match = rule.pattern.search(window)
+        if match is not None:
+            yield _signal(text, rule, start + match.start(), match[0])
+
+
+_BY_HINT: Final = {hint: tuple(rule for rule in _RULES if hint in rule.hints) for hint in _HINTS}
+
+
+def _shortest(hints: tuple[str, ...]) -> list[str]:
+    """The hints that no other hint is the beginning of."""
+    return [hint for hint in hints if not any(other != hint and hint.startswith(other) for other in hints)]
+
+
+def _trie(words: list[str]) -> str:
+    """An expression that matches any of the words and goes through each of their letters once."""
+    by_first: dict[str, list[str]] = {}
+    for word in words:
+        by_first.setdefault(word[0], []).append(word[1:])
+    branches = [re.escape(first) + (_trie(rest) if any(rest) else "") for first, rest in sorted(by_first.items())]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+_FIND: Final = re.compile(f"(?=({_trie(_shortest(_HINTS))}))")
+_BY_START: Final = {
+    start: tuple(hint for hint in _HINTS if hint.startswith(start)) for start in _shortest(_HINTS)
+}
+
+
+def _signal(text: str, rule: _Rule, position: int, found: str) -> Signal:
+    weight = rule.weight * (_QUOTED if _is_quoted(text, position, position + len(found)) else 1.0)
+    return Signal(name=rule.name, weight=round(weight, 3), excerpt=found[:LONGEST_EXCERPT], position=position)
+
+
+def _is_quoted(text: str, start: int, end: int) -> bool:
+    """Whether the phrase stands between quotation marks in a sentence that reports about it."""
+    before, after = text[max(0, start - 40) : start], text[end : end + 60]
+    opened = max((before.rfind(quote) for quote in _QUOTES), default=-1)
+    closed = min((place for quote in _QUOTES if (place := after.find(quote)) >= 0), default=-1)
+    if opened < 0 or closed < 0 or "\n" in before[opened:] or "\n" in after[:closed]:
+        return False
+    around = text[max(0, start - 200) : start - len(before) + opened + 1] + " " + text[end + closed : end + 160]
+    return _REPORTING.search(around) is not None
+
+
+def _shapes(reading: Reading) -> Iterator[Signal]:
+    """What is seen by form and not by words."""
+    text = reading.text
+    if reading.name in _ENCODED and len(_WORD.findall(text)) > 3:
+        weight = 0.6 if reading.name in _CIPHERS else 0.5
+        yield Signal(name="encoded", weight=weight, excerpt=text[:LONGEST_EXCERPT])
+    if reading.name == "spaced":
+        match = _SQUEEZED.search(text.replace(" ", ""))
+        if match is not None:
+            yield Signal(name="override", weight=1.0, excerpt=match[0][:LONGEST_EXCERPT])
+    if " q: " in text:
+        match = _QA.search(text)
+        if match is not None:
+            yield Signal(name="unanswered_turn", weight=1.0, excerpt=match[0][-LONGEST_EXCERPT:], position=match.start())
+    for match in _REPEATED.finditer(text[:65536]):
+        weight = 1.0 if _REQUEST.search(text, match.end(), match.end() + 80) else 0.5
+        yield Signal(name="repeated", weight=weight, excerpt=match[0][:40], position=match.end())
+        break

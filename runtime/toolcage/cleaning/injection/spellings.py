@@ -1,0 +1,183 @@
+"""The spellings that hide words from a search, undone: each reading is the text as a model could understand it.
+
+Hidden characters, markup between letters, entities and JSON escapes, look-alike letters, digits for letters, letters
+spaced apart, words reversed, Caesar's cipher in every shift, binary, hexadecimal, base64 and percent-encoding. A model
+reads all of these; so a search must. What is decoded is decoded once more at most.
+
+Each reading is only made where the text shows signs of it. Everything is linear, and bounded for texts of megabytes:
+past `_MOST_DECODED` characters the ciphers are not looked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Final
+from urllib.parse import unquote
+
+from toolcage.cleaning.injection.signals import Reading
+from toolcage.cleaning.marks import views
+from toolcage.facts.confusables import skeleton
+
+_MOST_DECODED: Final = 128 * 1024
+_MOST_PIECES: Final = 64
+
+_TAG: Final = re.compile(r"</?[a-z][^<>]{0,400}>", re.IGNORECASE)
+_JSON_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\([nrt\"/])")
+_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}(?:[ \t]?\r?\n[A-Za-z0-9+/_-]{20,})*={0,2}")
+_HEX: Final = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :,]?|(?:\\x|0x)[0-9A-Fa-f]{2},? ?){10,}")
+_BINARY: Final = re.compile(r"(?<![0-9])(?:[01]{8}[ ,]?){6,}|(?<![0-9])(?:[01]{7}[ ,]){6,}[01]{7}")
+_PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}){4,}|(?<![\w+%])(?:\w{1,40}(?:%20|\+)){3,}\w{1,40}")
+_MORSE: Final = re.compile(r"(?:[.\-·–]{1,6}[ /|]{1,3}){10,}[.\-·–]{1,6}")
+_SPACED: Final = re.compile(r"(?:(?<!\w)\w[ ._*\-|~]{1,6}){7,}\w(?!\w)")
+_LEET: Final = re.compile(
+    r"(?<![a-z0-9@$!|+])(?=[a-z]{0,19}[013457@$!|+])(?=[0-9@$!|+]{0,19}[a-z])[a-z013457@$!|+]{4,20}"
+)
+_LEET_TABLES: Final = (str.maketrans("013457@$!|+", "oieastasilt"), str.maketrans("013457@$!|+", "oleastasllt"))
+_WORDS: Final = re.compile(r"[a-z]{5,16}")
+_READABLE: Final = re.compile(r"[^\W\d_]{2,}")
+
+# Words that an attack can hardly do without and that a cipher leaves whole.
+_TELLING_WORDS: Final = """
+    ignore ignoring disregard instructions instruction previous password system prompt assistant override forget
+    reveal secret commands directives
+"""
+_TELLING: Final = tuple(_TELLING_WORDS.split())
+_REVERSED: Final = frozenset(word[::-1] for word in _TELLING if len(word) > 5)
+_SHIFTED: Final = {
+    "".join(chr((ord(c) - 97 + shift) % 26 + 97) for c in word): shift
+    for shift in range(1, 26)
+    for word in _TELLING
+    if len(word) > 5
+}
+_ATBASH: Final = str.maketrans(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA"
+)
+_ATBASHED: Final = frozenset(word.translate(_ATBASH) for word in _TELLING if len(word) > 5)
+_MORSE_CODE: Final = """
+    .- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --..
+"""
+_MORSE_LETTERS: Final = dict(zip(_MORSE_CODE.split(), "abcdefghijklmnopqrstuvwxyz", strict=True))
+
+
+def readings(text: str) -> Iterator[Reading]:
+    """The plain text first, then what it spells otherwise; only readings that differ from those before them."""
+    seen: set[str] = set()
+    for view in views(text):
+        plain = view.text
+        for name, reading in _spelled(plain):
+            lowered = reading.lower()
+            if lowered not in seen:
+                seen.add(lowered)
+                yield Reading(name=name, text=lowered)
+        for name, decoded in _decoded(plain):
+            for inner_name, reading in ((name, decoded), *_decoded(decoded)):
+                lowered = reading.lower()
+                if lowered not in seen:
+                    seen.add(lowered)
+                    yield Reading(name=inner_name, text=lowered)
+
+
+def _spelled(text: str) -> Iterator[tuple[str, str]]:
+    """Whole texts with one habit of writing undone."""
+    yield "plain", text
+    current = text
+    if "\\" in current:
+        current = _JSON_ESCAPE.sub(_escaped, current)
+    if "&" in current:
+        current = unescape(unescape(current))
+    if current != text:
+        yield "escapes", current
+    if "<" in current and _TAG.search(current):
+        # Twice: words stand apart between blocks, and letters stand together around inline tags.
+        yield "markup", _TAG.sub(" ", current)
+        yield "markup", _TAG.sub("", current)
+    if not current.isascii():
+        yield "look_alikes", skeleton(current)
+    if len(current) > _MOST_DECODED:
+        return
+    lowered = current.lower()
+    if len(_LEET.findall(lowered)) > 1:
+        for table in _LEET_TABLES:
+            yield "leet", _LEET.sub(lambda match, table=table: match[0].translate(table), lowered)  # type: ignore[misc]
+    spaced = _SPACED.findall(current)
+    if spaced:
+        yield "spaced", " ".join(_joined(run) for run in spaced[:_MOST_PIECES])
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    return chr(int(code, 16)) if code else {"n": "\n", "r": "\n", "t": " "}.get(match[3], match[3])
+
+
+def _joined(run: str) -> str:
+    """Letters spaced apart, put together; where the gaps differ, the wide ones are between words."""
+    words = re.split(r"[ ._*\-|~]{2,6}", run) if re.search(r"\w[ ._*\-|~]\w", run) else [run]
+    return " ".join("".join(c for c in word if c.isalnum()) for word in words)
+
+
+def _decoded(text: str) -> Iterator[tuple[str, str]]:
+    """Pieces of the text that are another text in code, each kind's pieces together."""
+    if len(text) > _MOST_DECODED:
+        text = text[: _MOST_DECODED // 2] + "\n" + text[-_MOST_DECODED // 2 :]
+    for name, pieces in (
+        ("base64", (_from_base64(m[0]) for m in _BASE64.finditer(text))),
+        ("hexadecimal", (_from_hex(m[0]) for m in _HEX.finditer(text))),
+        ("binary", (_from_binary(m[0]) for m in _BINARY.finditer(text))),
+        ("percent", (unquote(m[0]).replace("+", " ") for m in _PERCENT.finditer(text))),
+        ("morse", (_from_morse(m[0]) for m in _MORSE.finditer(text))),
+    ):
+        found = [piece for piece in pieces if piece and _READABLE.search(piece)]
+        if found:
+            yield name, "\n".join(found[:_MOST_PIECES])
+    lowered = text.lower()
+    words = set(_WORDS.findall(lowered))
+    for shift in {_SHIFTED[word] for word in words & _SHIFTED.keys()}:
+        yield "caesar", _unshifted(lowered, shift)
+    if words & _REVERSED:
+        yield "reversed", lowered[::-1]
+    if words & _ATBASHED:
+        yield "atbash", lowered.translate(_ATBASH)
+
+
+def _text_of(raw: bytes) -> str:
+    """The bytes as text, or '' where they are none: most of a picture's are not."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    letters = sum(c.isalpha() or c in " .,:;!?'\"\n-" for c in text)
+    return text if letters > 0.8 * len(text) else ""
+
+
+def _from_base64(piece: str) -> str:
+    compact = "".join(piece.split()).rstrip("=")
+    compact = compact[: len(compact) // 4 * 4] if len(compact) % 4 == 1 else compact
+    try:
+        raw = base64.urlsafe_b64decode(compact.replace("+", "-").replace("/", "_") + "=" * (-len(compact) % 4))
+    except (binascii.Error, ValueError):
+        return ""
+    return _text_of(raw)
+
+
+def _from_hex(piece: str) -> str:
+    digits = re.sub(r"\\x|0x|[ :,]", "", piece)
+    return _text_of(bytes.fromhex(digits[: len(digits) // 2 * 2]))
+
+
+def _from_binary(piece: str) -> str:
+    groups = re.findall(r"[01]{8}", piece) if re.match(r"[01]{8}", piece) else re.findall(r"[01]{7}", piece)
+    return _text_of(bytes(int(group, 2) for group in groups))
+
+
+def _from_morse(piece: str) -> str:
+    words = re.split(r" ?/ ?|\||   ", piece.replace("·", ".").replace("–", "-"))
+    return " ".join("".join(_MORSE_LETTERS.get(letter, "") for letter in word.split()) for word in words)
+
+
+def _unshifted(lowered: str, shift: int) -> str:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return lowered.translate(str.maketrans(letters[shift:] + letters[:shift], letters))

@@ -1,0 +1,230 @@
+"""What is fuzzed: one function for each entry of untrusted bytes, which returns when its invariants hold.
+
+Shared by the short runs (`test_short.py`, hypothesis) and the long ones (`atheris/run.py`, coverage-guided). Only the
+documented exception may leave an entry; a cleaner is idempotent and its output never holds what it promises to remove.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable
+from types import MappingProxyType
+
+from toolcage.cage import wire
+from toolcage.cage.door import Door, DoorClosed, DoorMalformed, DoorTimeout
+from toolcage.cleaning import StreamCleaner, clean_bytes, clean_json
+from toolcage.cleaning.artifacts import artifact_name, media_type
+from toolcage.cleaning.injection import suspect
+from toolcage.cleaning.marks import CONTROLS
+from toolcage.cleaning.pipeline import clean_text
+from toolcage.cli.scan import judge_of
+from toolcage.errors import PolicyError, Refused, ResourceError
+from toolcage.facts.address import read as read_addresses
+from toolcage.facts.html import read as read_html
+from toolcage.facts.path import read_path
+from toolcage.facts.read import read_facts
+from toolcage.facts.url import read_url
+from toolcage.line.parse import parse
+from toolcage.policy.load import load_role_text
+from toolcage.screens import screen_facts
+from toolcage.strict_yaml import parse_document
+from toolcage.types import KINDS, OutputTerms, ToolDeclaration
+
+_TERMS = OutputTerms(max_bytes=1 << 20, redact=("secrets", "email"))
+_OPENS = re.compile(r"<[A-Za-z/!?]")
+_TOOL = ToolDeclaration(
+    name="search",
+    description="",
+    parameters=MappingProxyType(
+        {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False}
+    ),
+)
+
+
+def text_of(raw: bytes) -> str:
+    """Bytes as any text a call could carry: UTF-8; after a first 0xFF what is none becomes lone surrogates."""
+    return raw[1:].decode("utf-8", "surrogateescape") if raw[:1] == b"\xff" else raw.decode("utf-8", "replace")
+
+
+def _check(refused: Refused, status: str) -> None:
+    assert refused.refusal.status == status
+    assert "\x1b" not in refused.refusal.message
+    assert "\n" not in refused.refusal.code
+
+
+def _printable(error: Exception) -> None:
+    assert str(error).replace("\n", "").isprintable()
+
+
+def parsing(raw: bytes) -> None:
+    try:
+        call = parse(raw)
+    except Refused as refused:
+        _check(refused, "malformed")
+        return
+    again = parse(b'{"tool":"' + call.tool.encode() + b'","arguments":' + call.canonical + b"}")
+    assert again.digest == call.digest
+
+
+def screening(raw: bytes) -> None:
+    text = text_of(raw)
+    for kind in KINDS:
+        for dialect in ("sqlite", "postgres") if kind == "sql" else ("sqlite",):
+            try:
+                facts = read_facts(kind, text, dialect=dialect)  # type: ignore[arg-type]
+                assert facts is not None
+                screen_facts(facts)
+            except Refused as refused:
+                _check(refused, "blocked")
+
+
+def scanning(raw: bytes) -> None:
+    text = text_of(raw)
+    for kind in ("python", "shell", "injection", "secrets"):
+        judge_of(kind)(text)  # type: ignore[arg-type]
+
+
+def paths(raw: bytes) -> None:
+    """What the screen lets pass resolves beneath any root, also for those who decode it once more."""
+    import os.path
+    from urllib.parse import unquote
+
+    text = text_of(raw)
+    try:
+        facts = read_facts("path", text)
+        assert facts is not None
+        screen_facts(facts)
+    except Refused:
+        return
+    assert not any(name in ("", ".", "..") or "/" in name for name in read_path(text).names)
+    for spelled in (text, unquote(text), unquote(unquote(text)), text.replace("\\", "/")):
+        inside = os.path.normpath(os.path.join("/workspace", spelled))
+        assert inside == "/workspace" or inside.startswith("/workspace/"), (text, inside)
+
+
+def urls(raw: bytes) -> None:
+    url = read_url(text_of(raw))
+    if url.href:
+        again = read_url(url.href)
+        assert again.host is not None
+        assert url.host is not None
+        assert (again.host.name, again.port, again.scheme) == (url.host.name, url.port, url.scheme)
+
+
+def addresses(raw: bytes) -> None:
+    for address in read_addresses(text_of(raw)).addresses:
+        if address.readable:
+            (again,) = read_addresses(address.mailbox).addresses
+            assert again.mailbox == address.mailbox
+
+
+def html(raw: bytes) -> None:
+    """What the screen takes for passive, a sanitiser with the same allowlist leaves in place."""
+    text = text_of(raw)
+    facts = read_html(text)
+    if not facts.active and not facts.unreadable:
+        lowered = text.lower()
+        assert "<script" not in lowered
+        assert "<iframe" not in lowered
+
+
+def cleaning(raw: bytes) -> None:
+    cleaned = clean_bytes(raw, _TERMS).text
+    assert CONTROLS.search(cleaned) is None
+    assert _OPENS.search(cleaned) is None
+    again, _ = clean_text(cleaned, _TERMS)
+    assert again == cleaned
+
+
+def cleaning_modes(raw: bytes) -> None:
+    for mode in ("inert", "clean", "keep", "escape"):
+        cleaned, _ = clean_text(text_of(raw), OutputTerms(html=mode))  # type: ignore[arg-type]
+        assert CONTROLS.search(cleaned) is None
+    clean_json({text_of(raw): [text_of(raw), 1, None]}, _TERMS)
+    name = artifact_name(text_of(raw))
+    assert name.isprintable()
+    assert ".." not in name.split("/")
+    media_type(name, raw)
+
+
+def streaming(raw: bytes) -> None:
+    """A stream in pieces is as inert as the whole."""
+    out: list[str] = []
+    cleaner = StreamCleaner(_TERMS, out.append)
+    step = raw[0] % 7 + 1 if raw else 1
+    for start in range(0, len(raw), step):
+        cleaner.feed(raw[start : start + step])
+    cleaner.close()
+    whole = "".join(out)
+    assert CONTROLS.search(whole) is None
+    assert _OPENS.search(whole) is None
+
+
+def detecting(raw: bytes) -> None:
+    found = suspect(text_of(raw))
+    assert found.score >= 0
+    assert found.explain().isprintable()
+
+
+def frames(raw: bytes) -> None:
+    """Frames in pieces are the frames of the whole, or both are refused."""
+
+    def decode(pieces: list[bytes]) -> list[tuple[int, int, bytes]] | None:
+        decoder = wire.Decoder()
+        try:
+            found = [frame for piece in pieces for frame in decoder.feed(piece)]
+            for frame in found:
+                if frame.type == wire.CONTROL:
+                    frame.control()
+        except wire.WireError:
+            return None
+        assert decoder.pending <= wire.HEADER.size + wire.MAX_DATA_BYTES
+        return [(frame.type, frame.stream, frame.payload) for frame in found]
+
+    assert decode([raw]) == decode([raw[i : i + 1] for i in range(len(raw))])
+
+
+def door(raw: bytes) -> None:
+    """Whatever the other end sends, receiving ends with a frame or one of the door's own exceptions."""
+    ours, theirs = socket.socketpair()
+    opened = Door(ours)
+    try:
+        theirs.sendall(raw[:60_000])
+        theirs.shutdown(socket.SHUT_WR)
+        for _ in range(200):
+            opened.receive(time.monotonic() + 5)
+    except (DoorClosed, DoorMalformed):
+        return
+    except DoorTimeout:
+        raise AssertionError("the other end closed, so nothing is waited for") from None
+    finally:
+        opened.close()
+        theirs.close()
+
+
+def yaml(raw: bytes) -> None:
+    try:
+        parse_document(raw, "role.yaml", PolicyError)
+    except PolicyError as error:
+        _printable(error)
+
+
+def policies(raw: bytes) -> None:
+    prefix = b"version: 1\nrole: r\ntools:\n  search:\n" if raw[:1] != b"v" else b""
+    try:
+        load_role_text((prefix + raw).decode("utf-8", "replace"), "role.yaml", {"search": _TOOL})
+    except PolicyError as error:
+        _printable(error)
+    except ResourceError as error:
+        raise AssertionError("a policy names no resource file") from error
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    function.__name__: function
+    for function in (
+        parsing, screening, scanning, paths, urls, addresses, html, cleaning, cleaning_modes, streaming, detecting,
+        frames, door, yaml, policies,
+    )
+}  # fmt: skip
