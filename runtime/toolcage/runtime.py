@@ -8,9 +8,11 @@ tool's own `execute` inside a session) ends in `Runtime._pass`, the one choke po
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
 import contextlib
 import contextvars
+import logging
 import os
 import secrets
 import threading
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from toolcage.audit.log import AuditLog
 from toolcage.audit.record import Event
+from toolcage.audit.report import one_line
 from toolcage.cage import sweep
 from toolcage.cage.live import Owner
 from toolcage.cage.pool import PoolTerms
@@ -34,9 +37,11 @@ from toolcage.line.ledger import Ledger
 from toolcage.line.live_output import OnText, live_output
 from toolcage.line.means import Means
 from toolcage.line.parse import parse
+from toolcage.line.public_arguments import check_call, check_paths, check_request, check_runtime, check_tools
 from toolcage.line.result import ToolResult, refused, result
 from toolcage.line.screen import screen
 from toolcage.line.session_memory import SessionMemory
+from toolcage.line.shapes import plain_call
 from toolcage.line.trail import Trail, unwritable
 from toolcage.line.validate import Validator, compile_schema
 from toolcage.policy.limits import Limit
@@ -67,6 +72,8 @@ CLOSE_S: Final = 15.0
 MOST_EDITS: Final = 3
 _CLOSED: Final = "the runtime is closed; make a new one"
 _CLOSED_DURING: Final = "the runtime was closed during the call"
+_LOG: Final = logging.getLogger("toolcage")
+_open_runtimes: Final[set[Runtime]] = set()
 _T = TypeVar("_T")
 _current: contextvars.ContextVar[Session | None] = contextvars.ContextVar("toolcage_session", default=None)
 
@@ -118,8 +125,11 @@ class Runtime:
         audit_key: bytes | None = None,
         pool: PoolTerms | None = None,
         shadow: Sequence[Path] = (),
+        accept_tool_changes: bool = False,
     ) -> None:
         """See `from_files`, which is the usual way to make one."""
+        check_runtime(approver=approver, audit_key=audit_key)
+        offered = check_tools(tools)
         self._id = secrets.token_hex(16)
         self._state_dir = state_dir or default_state_dir()
         self._resources = resources
@@ -135,12 +145,15 @@ class Runtime:
         self._shadow: Mapping[str, Role] | None = None
         self._generation = 0
         try:
-            self._open(tools, audit_key)
+            self._open(offered, audit_key, accept_tool_changes)
         except BaseException:
             self._closing.close()
             raise
+        _open_runtimes.add(self)
 
-    def _open(self, tools: Iterable[base.Tool | str | os.PathLike[str]], audit_key: bytes | None) -> None:
+    def _open(
+        self, tools: Iterable[base.Tool | str | os.PathLike[str]], audit_key: bytes | None, accept_tool_changes: bool
+    ) -> None:
         self._log = AuditLog.open(self._state_dir / "audit", runtime_id=self._id, key=audit_key)
         self._closing.callback(self._log.close)
         self._closing.callback(self._note_end)
@@ -156,7 +169,7 @@ class Runtime:
             if isinstance(tool, base.Tool):
                 self._registry.register(tool)
             else:
-                self._registry.load(tool)
+                self._registry.load(tool, accept_changes=accept_tool_changes)
         self._roles, self._shadow = self._read_policies()
         self._sources = _sources(self._roles, self._shadow)
         self._loop = asyncio.new_event_loop()
@@ -179,6 +192,7 @@ class Runtime:
         audit_key: bytes | None = None,
         pool: PoolTerms | None = None,
         shadow: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+        accept_tool_changes: bool = False,
     ) -> Runtime:
         """A runtime for the roles in `policy` (a file, a folder, or several) and the resources in `resources`.
 
@@ -186,10 +200,15 @@ class Runtime:
         and run only in cages. `approver` is asked where a policy says `ask`. `audit_key` (at least 16 bytes) makes
         the audit log's records unforgeable for whoever does not have it. `pool` sizes the warm pool. `shadow` names
         policies that only write beside each call in the audit log what they would have said; they never decide.
+        `accept_tool_changes` accepts a stranger's file that is not what tools.lock records: pass it once, after review.
 
         Raises: PolicyError, ResourceError, DeclarationError, AuditError; EngineError and ImageError only when a
         stranger's file must be described. A missing engine is otherwise no error here: calls are `unavailable`.
         """
+        check_paths(policy, "policy")
+        check_paths(shadow, "shadow")
+        if resources is not None and not isinstance(resources, str | os.PathLike):
+            raise UsageError(f"resources is of type {type(resources).__name__}; pass the path of resources.yaml")
         return cls(
             _paths(policy),
             resources=Resources.empty() if resources is None else load_resources(Path(resources)),
@@ -199,6 +218,7 @@ class Runtime:
             audit_key=audit_key,
             pool=pool,
             shadow=_paths(shadow),
+            accept_tool_changes=accept_tool_changes,
         )
 
     # what users hold
@@ -212,9 +232,13 @@ class Runtime:
         UsageError for a role that is not loaded and for facts that are not JSON, RuntimeClosedError.
         """
         self._check_open()
+        check_request(request, role)
         if role is None and len(self._roles) == 1:
             role = next(iter(self._roles))
-        if role is None or role not in self._roles:
+        if role is None:
+            known = ", ".join(sorted(self._roles))
+            raise UsageError(f"several roles are loaded; say which with session(role=...): one of {known}")
+        if role not in self._roles:
             raise UsageError(f"no role {role!r} is loaded; choose one of: {', '.join(sorted(self._roles))}")
         try:
             memory = SessionMemory(facts)
@@ -266,8 +290,11 @@ class Runtime:
             return closed_role(lineage[-1])
 
     def _warm(self, terms: Iterable[SandboxTerms]) -> None:
-        for item in terms:
-            self._means.warm(item)
+        try:
+            for item in terms:
+                self._means.warm(item)
+        except Exception as error:  # noqa: BLE001 - a thread's outermost frame: the calls themselves will say it again
+            _LOG.warning("%s", one_line(f"no cages were made ahead: {type(error).__name__}: {error}"))
 
     def stats(self) -> Mapping[str, int]:
         """The pool's counts: idle, coming, running, waiting, and created, removed, failed since the start."""
@@ -288,7 +315,16 @@ class Runtime:
             if self._closed:
                 return
             self._closed = True
+        _open_runtimes.discard(self)
         self._closing.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
         return self
@@ -359,13 +395,15 @@ class Runtime:
             return result(clean_output, audit_id=audit_id or "", duration_ms=duration_ms)
         told = unrecorded if clean_output is not None else refusal
         assert told is not None
+        if told.status == "unavailable":
+            _LOG.warning("%s", one_line(f"{told.code}, call {trail.call_id}: {told.operator or told.message}"))
         return refused(told, call_id=trail.call_id, audit_id=audit_id, duration_ms=duration_ms)
 
     def _judge(
         self, session: Session, role: Role, raw: RawCall, files: Mapping[str, bytes] | None, trail: Trail
     ) -> AuthorizedCall:
         """Parse, validate, authorize: what needs no person and runs nothing. Counts a call that is let through."""
-        call = parse(raw, files=files, aliases=ALIASES)
+        call = parse(plain_call(raw), files=files, aliases=ALIASES)
         trail.reached(call)
         if self._shadow is not None:
             trail.shadowed(self._shadow_says(session, role, call))
@@ -480,6 +518,7 @@ class Session:
         self._role: tuple[int, Role] = (-1, closed_role(lineage[-1]))
         self.user_said(request)
         self._tokens: list[contextvars.Token[Session | None]] = []
+        self._ended = False
 
     @property
     def role(self) -> Role:
@@ -503,7 +542,7 @@ class Session:
 
         Raises UsageError for a role that is not loaded, and for two roles whose terms contradict each other.
         """
-        self._runtime._check_open()
+        self._check_open()
         if role not in self._runtime._roles:
             known = ", ".join(sorted(self._runtime._roles))
             raise UsageError(f"no role {role!r} is loaded; choose one of: {known}")
@@ -539,7 +578,13 @@ class Session:
         on_output: OnText | None = None,
         cancel: CancelToken | None = None,
     ) -> ToolResult:
-        """The same for a call as a model wrote it: JSON bytes or text, or a mapping, with `tool` and `arguments`."""
+        """The same for a call as a model wrote it: JSON bytes or text, or a mapping.
+
+        It has exactly one of the shapes of `line/shapes.py`: `tool` and `arguments`, or as the common model APIs give
+        it: `name` and `arguments` (also within `function`), or `name` and `input`.
+        """
+        self._check_open()
+        check_call(files, on_output, cancel, CancelToken)
         self._runtime._check_may_wait()
         ended = threading.Event()
         token = cancel or CancelToken()
@@ -563,7 +608,8 @@ class Session:
         cancel: CancelToken | None = None,
     ) -> ToolResult:
         """`call` for a running event loop. Cancelling the task kills the call's cage."""
-        self._runtime._check_open()
+        self._check_open()
+        check_call(files, on_output, cancel, CancelToken)
         raw = {"tool": tool, "arguments": arguments or {}}
         answer = self._answer(raw, files, on_output, cancel or CancelToken(), threading.Event())
         future = self._runtime._submit(answer)
@@ -578,7 +624,9 @@ class Session:
         return waiting.result()
 
     def map(self, calls: Iterable[tuple[str, Mapping[str, object]]], *, max_concurrent: int = 8) -> list[ToolResult]:
-        """Many calls with bounded concurrency, results in the order of `calls`; a failure loses none of the others."""
+        """Many calls, each (tool, arguments), at most `max_concurrent` at once; results in the order of `calls`. A
+        failure loses none of the others."""
+        self._check_open()
         self._runtime._check_may_wait()
 
         async def run() -> list[ToolResult]:
@@ -601,6 +649,7 @@ class Session:
             raise
 
     def __enter__(self) -> Self:
+        self._check_open()
         self._tokens.append(_current.set(self))
         return self
 
@@ -608,6 +657,12 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _current.reset(self._tokens.pop())
+        self._ended = not self._tokens
+
+    def _check_open(self) -> None:
+        self._runtime._check_open()
+        if self._ended:
+            raise RuntimeClosedError("the session ended with its `with` block; make a new one with runtime.session()")
 
     async def _answer(
         self,
@@ -703,6 +758,13 @@ _EDITED_TOO_OFTEN: Final = Refusal(
     hint="Ask the user what they want.",
 )  # fmt: skip
 _CANCELLED: Final = Refusal(status="cancelled", code="call.cancelled", message="the call was cancelled", retryable=True)
+
+
+@atexit.register
+def _close_all() -> None:
+    """A runtime that nobody closed leaves no cage behind, and its log has an end, when the program ends."""
+    for runtime in list(_open_runtimes):
+        runtime.close()
 
 
 def _internal(error: Exception) -> Refusal:

@@ -99,6 +99,36 @@ class ToolDeclaration:
     accepts_files: bool = False
     trusted: bool = True
 
+    def to_openai(self) -> dict[str, Any]:
+        """An entry for the `tools` of a chat completion, as plain JSON data."""
+        named = {"name": self.name, "description": self.description, "parameters": thaw(self.parameters)}
+        return {"type": "function", "function": named}
+
+    def to_anthropic(self) -> dict[str, Any]:
+        """An entry for the `tools` of a message request, as plain JSON data."""
+        return {"name": self.name, "description": self.description, "input_schema": thaw(self.parameters)}
+
+    def to_mcp(self) -> dict[str, Any]:
+        """An entry of an MCP server's list of tools, as plain JSON data."""
+        return {"name": self.name, "description": self.description, "inputSchema": thaw(self.parameters)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field, as plain JSON data."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "parameters": thaw(self.parameters),
+            "kinds": dict(self.kinds),
+            "effects": sorted(self.effects),
+            "resources": dict(self.resources),
+            "image": self.image,
+            "isolation": self.isolation,
+            "wall_s": self.wall_s,
+            "idempotent": self.idempotent,
+            "accepts_files": self.accepts_files,
+            "trusted": self.trusted,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFile:

@@ -122,6 +122,11 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+def one_line(text: str) -> str:
+    """The same, in one line and cut: for a log that people read."""
+    return visible(" ".join(text.split()))[:1000]
+
+
 # --- one chain -----------------------------------------------------------------------------------------------------
 
 

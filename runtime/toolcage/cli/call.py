@@ -7,12 +7,15 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolcage.errors import UsageError
 from toolcage.types import Artifact
+
+if TYPE_CHECKING:
+    from toolcage.line.result import ToolResult
 
 
 def call(
@@ -29,21 +32,62 @@ def call(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="Folder for the files that come out.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+    accept_tool_changes: Annotated[
+        bool, typer.Option("--accept-tool-changes", help="Accept files of --tools that changed, after review.")
+    ] = False,
 ) -> None:
     """Take one call through the line and print its result."""
     from toolcage.runtime import ONE_SHOT, Runtime
 
-    raw = _raw_call(tool, sys.stdin.read() if args == "-" else args)
+    given = sys.stdin.read() if args == "-" else args
+    raw = _raw_call(tool, given)
     files = _attached(attach or [])
     with (
-        Runtime.from_files(policy, resources=resources, tools=tools or (), pool=ONE_SHOT) as runtime,
+        Runtime.from_files(
+            policy, resources=resources, tools=tools or (), pool=ONE_SHOT, accept_tool_changes=accept_tool_changes
+        ) as runtime,
         runtime.session() as session,
     ):
         result = session.call_raw(raw, files=files)
     if output is not None:
         _save(result.artifacts, output)
-    print(json.dumps(result.to_dict(), ensure_ascii=True) if as_json else _shown(result.to_text()))
+    elif result.artifacts:
+        names = ", ".join(artifact.name for artifact in result.artifacts)
+        typer.echo(f"toolcage: not kept: {_shown(names)}; name a folder with --output to keep what comes out", err=True)
+    if result.code == "call.not_json" and (where := _json_fault(given)):
+        typer.echo(f"toolcage: --args is not JSON: {where}; write an object: --args '{{\"name\": 1}}'", err=True)
+    if as_json:
+        print(json.dumps(result.to_dict(), ensure_ascii=True))
+    else:
+        print(_shown(for_people(result) if sys.stdout.isatty() else result.to_text()))
     raise typer.Exit(0 if result.success else 3 if result.status == "unavailable" else 1)
+
+
+def for_people(result: ToolResult) -> str:
+    """The result for a person at a terminal: no markers for a model, the streams under their names."""
+    status = str(result.status) if result.success else f"{result.status} ({result.code}): {result.error or ''}"
+    parts = [status.strip()]
+    if result.hint:
+        parts.append(f"hint: {result.hint}")
+    if result.data is not None:
+        plain = isinstance(result.data, str)
+        parts.append(result.data if plain else json.dumps(result.data, indent=2, ensure_ascii=True))
+    for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
+        if text:
+            parts.append(f"--- {name}\n{text.rstrip()}")
+    parts += [f"file: {artifact.name} ({artifact.size} bytes)" for artifact in result.artifacts]
+    return "\n".join(parts)
+
+
+def _json_fault(text: str) -> str | None:
+    """Where --args stops being JSON: for the person who typed it. The line has refused the call already."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError):
+        return None
+    return None
 
 
 def _raw_call(tool: str, arguments: str) -> str:

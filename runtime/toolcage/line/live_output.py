@@ -2,22 +2,25 @@
 
 The callback runs in a thread of its own, because it is the caller's code: one that blocks or raises loses its live view
 and nothing else. The call's deadline, its result and its record do not wait for it. What waits for the callback is
-bounded by the cleaner's cap. An exception ends the view and goes to `threading.excepthook`, as in any thread.
+bounded by the cleaner's cap. An exception ends the view and is one line of the `toolcage` log.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
+from toolcage.audit.report import one_line
 from toolcage.cleaning.stream import StreamCleaner
 from toolcage.types import OutputTerms
 
 LINGER_S: Final = 1.0
+_LOG: Final = logging.getLogger("toolcage")
 OnText = Callable[[str, str], None]
 OnBytes = Callable[[str, bytes], None]
 
@@ -63,6 +66,8 @@ class _View:
         try:
             while (item := self._texts.get()) is not None:
                 self._on_output(*item)
+        except Exception as error:  # noqa: BLE001 - the caller's own code, in a thread that has nobody to raise to
+            _LOG.warning("%s", one_line(f"on_output raised {type(error).__name__}: {error}; the live view ends"))
         finally:
             with contextlib.suppress(RuntimeError):  # the loop was closed while the callback kept us
                 self._loop.call_soon_threadsafe(self._note_end)

@@ -19,8 +19,9 @@ from toolcage.cage.data import Snapshot, Snapshots
 from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock, verify
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
+from toolcage.cage.outcome import classify
 from toolcage.cage.pool import Pool, PoolClosed, PoolTerms
-from toolcage.cage.report import CallOrder
+from toolcage.cage.report import CageReport, CallOrder
 from toolcage.cage.seccomp import load_profile
 from toolcage.cage.spec import CageSpec
 from toolcage.cage.wire import NO_NAMESPACES
@@ -161,7 +162,7 @@ class Means:
         data = answer.get("data") if isinstance(answer, dict) and answer.get("success") is True else None
         if not isinstance(data, dict):
             said = answer.get("error") if isinstance(answer, dict) else None
-            raise DeclarationError(f"the tool file could not be described: {str(said or 'no answer')[:500]!r}")
+            raise DeclarationError(f"it could not be described in a cage: {_why_not(report, said)}")
         return data
 
     def stats(self) -> Mapping[str, int]:
@@ -233,6 +234,16 @@ class Means:
             older, self._latest[key] = self._latest.get(key), recipe
         if older is not None and older.spec != recipe.spec:
             self.pool().retire(older)
+
+
+def _why_not(report: CageReport, said: object) -> str:
+    """For the operator: what the cage said, or how it ended without saying anything."""
+    if said is not None:
+        return repr(str(said)[:500])
+    if report.limit == "wall" or report.broken == "host_deadline":
+        return f"importing it took longer than {DESCRIBE.wall_s:g} s"
+    refusal = classify(report, None, wall_s=DESCRIBE.wall_s) if report.broken is None else None
+    return "no answer" if refusal is None else refusal.message
 
 
 def _our_modules(tools: Any) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def parse(
     `files` maps relative names to contents that the host attaches. `aliases` is an exact table of other names for
     tools. Raises Refused with status `malformed`.
     """
-    value = _decode(raw) if isinstance(raw, bytes | str) else raw
+    value = decode(raw) if isinstance(raw, bytes | str) else raw
     if not isinstance(value, Mapping):
         _refuse("call.not_object", "a call must be a JSON object", "Send an object with `tool` and `arguments`.")
     unknown = sorted(str(key) for key in value.keys() - _FIELDS)
@@ -82,7 +82,8 @@ def call_digest(canonical: bytes, files: tuple[InputFile, ...]) -> str:
     return digest.hexdigest()
 
 
-def _decode(raw: bytes | str) -> Any:
+def decode(raw: bytes | str) -> Any:
+    """The JSON value in `raw`, read strictly: bounded, UTF-8, I-JSON. Raises Refused with status `malformed`."""
     if len(raw) > MAX_BYTES:
         _refuse_size()
     try:

@@ -94,12 +94,12 @@ def read_description(described: object) -> Description:
     """A cage's description as checked data, at least one tool, each name once. Raises: DeclarationError."""
     description = _parsed(Description, _plain(described), "the file's description")
     if description.problems:
-        raise DeclarationError(f"the file was not loaded: {shown(description.problems[0])}; mend it there")
+        raise DeclarationError(f"{shown(description.problems[0])}; mend it there")
     names = [found.declaration.name for found in description.tools]
     if not names:
-        raise DeclarationError("the file was not loaded: it holds no tool that can be built without arguments")
+        raise DeclarationError("it holds no tool that can be built without arguments")
     if len(set(names)) != len(names):
-        raise DeclarationError("the file was not loaded: two of its tools have the same name")
+        raise DeclarationError("two of its tools have the same name")
     return description
 
 

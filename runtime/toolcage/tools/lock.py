@@ -49,6 +49,11 @@ class ToolsLock:
         self._folder = folder
         self._path = folder / FILE_NAME
 
+    @property
+    def path(self) -> Path:
+        """The lock's file."""
+        return self._path
+
     def entry(self, file: str) -> Entry | None:
         """What was accepted for `file`, None where it was never loaded. Raises: DeclarationError for a broken lock."""
         return self._read().get(file)

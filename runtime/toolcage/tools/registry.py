@@ -120,13 +120,16 @@ class ToolRegistry:
         whole = ship_source(_module_name(key), source)
         source_hash = _sha256(source)
         known = None if accept_changes else self._lock.entry(key)
-        if known is not None and known.source_sha256 != source_hash:
-            raise DeclarationError(_changed(path, "its source"))  # before a line of it ran, even in a cage
-        description = read_description(self._describer(whole))
+        if known is not None and known.source_sha256 != source_hash:  # before a line of it ran, even in a cage
+            raise DeclarationError(_changed(key, "its source", self._lock.path))
+        try:
+            description = read_description(self._describer(whole))
+        except DeclarationError as error:
+            raise DeclarationError(f"{key} was not loaded: {error}") from error
         made = _strangers(whole, description)
         described_hash = _description_hash(description)
         if known is not None and known.description_sha256 != described_hash:
-            raise DeclarationError(_changed(path, "what its tools say of themselves"))
+            raise DeclarationError(_changed(key, "what its tools say of themselves", self._lock.path))
         with self._guard:
             self._check_free(made, key)
             self._lock.record(key, Entry(source_sha256=source_hash, description_sha256=described_hash))
@@ -139,9 +142,9 @@ class ToolRegistry:
     def _check_free(self, made: Mapping[str, RegisteredTool], key: str) -> None:
         for name in made:
             if name in _RESERVED:
-                raise DeclarationError(f"the file was not loaded: {name} is the name of a built-in tool")
+                raise DeclarationError(f"{key} was not loaded: {name} is the name of a built-in tool")
             if name in self._tools and self._files.get(name) != key:
-                raise DeclarationError(f"the file was not loaded: there is a tool {name} already; unregister it first")
+                raise DeclarationError(f"{key} was not loaded: there is a tool {name} already; unregister it first")
 
 
 @functools.cache
@@ -210,8 +213,8 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def _changed(path: str | os.PathLike[str], what: str) -> str:
+def _changed(path: str, what: str, lock: Path) -> str:
     return (
-        f"{Path(path).name} was not loaded: {what} changed since it was accepted; review the change, "
-        "then load it with accept_changes=True"
+        f"{path} was not loaded: {what} changed since it was accepted in {lock}; review the change, then accept it "
+        "once with Runtime.from_files(..., accept_tool_changes=True) or `toolcage call --accept-tool-changes`"
     )

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from toolcage.cli.call import _attached, _raw_call, _save
+from toolcage.cli.call import _attached, _json_fault, _raw_call, _save, for_people
 from toolcage.errors import Refused, UsageError
 from toolcage.line.parse import parse
+from toolcage.line.result import ToolResult
 from toolcage.types import Artifact
 
 
@@ -58,3 +59,16 @@ def test_files_that_came_out_never_replace_one_and_stay_in_their_folder(tmp_path
     with pytest.raises(UsageError, match="the call ran"):
         _save([artifact("plot.svg")], tmp_path / "out")
     assert (tmp_path / "out" / "plot.svg").read_text() == "old"
+
+
+def test_a_person_is_shown_status_value_streams_and_files_without_the_markers_for_a_model() -> None:
+    made = ToolResult(True, {"a": 1}, status="ok", stdout="hello\n", artifacts=(artifact("plot.svg"),))
+    assert for_people(made) == 'ok\n{\n  "a": 1\n}\n--- stdout\nhello\nfile: plot.svg (3 bytes)'
+    failed = ToolResult(False, None, "no such table", status="blocked", code="sql.unknown", hint="Name another.")
+    assert for_people(failed) == "blocked (sql.unknown): no such table\nhint: Name another."
+
+
+@pytest.mark.parametrize(("text", "place"), [("{a: 1}", "line 1, column 2"), ('{"a": 1}, 2', "line 1, column 9")])
+def test_arguments_that_are_not_json_are_told_with_their_place(text: str, place: str) -> None:
+    assert place in str(_json_fault(text))
+    assert _json_fault('{"a": 1}') is None

@@ -359,7 +359,7 @@ def test_a_changed_source_is_refused_before_a_cage_sees_it(file: Path, state: Pa
         return described(declared())
 
     registry = ToolRegistry(describer=cage, lock_folder=state)
-    with pytest.raises(DeclarationError, match=r"its source changed.*accept_changes=True"):
+    with pytest.raises(DeclarationError, match=r"its source changed.*accept_tool_changes=True"):
         registry.load(file)
     assert asked == []
     assert registry.load(file, accept_changes=True)
