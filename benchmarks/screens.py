@@ -186,7 +186,7 @@ def _read(path: Path) -> str:
 
 def _speed() -> dict[str, float]:
     text = "\n".join(row["text"] for row in rows("tool_output_benign"))[:65536]
-    started = time.perf_counter()
+    started = time.process_time()
     suspect(text)
-    seconds = time.perf_counter() - started
-    return {"injection ms per KB": round(1000 * seconds / (len(text) / 1024), 3)}
+    seconds = time.process_time() - started
+    return {"injection, processor ms per KB": round(1000 * seconds / (len(text) / 1024), 3)}
