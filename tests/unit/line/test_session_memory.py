@@ -43,6 +43,9 @@ def test_a_result_is_a_source_when_it_is_ok_and_not_when_it_is_not(
         memory = SessionMemory()
         memory.learned(clean(cage_output(data={"mail": "ann@example.com"}, refusal=refusal)))
         assert origins(memory, role) == expected
+        printed = SessionMemory()
+        printed.learned(clean(cage_output(stdout=b"ann@example.com", refusal=refusal)))
+        assert origins(printed, role) == expected
 
 
 def test_text_on_standard_output_counts_and_keys_of_a_result_do_not(

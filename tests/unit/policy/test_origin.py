@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcage.errors import PolicyError
@@ -166,6 +166,7 @@ def test_an_origin_that_could_not_do_what_it_says_does_not_load(load: Load, gran
 # --- hostile texts -------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_no_text_and_no_value_makes_reading_fail(text: str) -> None:
     known = [said_text(text), tool_text("t", [text], {"q": text})]

@@ -25,7 +25,11 @@ from toolcage.types import EFFECTS, Decision, Facts, SessionFacts, ToolDeclarati
 
 Declarations = Mapping[str, ToolDeclaration]
 RANK = {"allow": 0, "ask": 1, "deny": 2}
-SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 TERMS = ("a", "b", "c")
 ADDRESSES = ("ann@example.com", "bob@example.org", "eve@evil.example", "ann@example.com, eve@evil.example", "nobody")
