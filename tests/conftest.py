@@ -6,6 +6,7 @@ test ends, no container with that id may be left and its audit logs must verify.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import docker
+import docker.errors
 import pytest
 
 from toolcage import PoolTerms, Runtime, Session, ToolResult
@@ -76,7 +78,14 @@ class Installation:
             host = (self.state / "host-id").read_text(encoding="ascii")
         except FileNotFoundError:
             return []
-        return list(self._engine.containers.list(all=True, filters={"label": f"toolcage.host={host}"}))
+        wanted = {"label": f"toolcage.host={host}"}
+        return list(self._engine.containers.list(all=True, filters=wanted, ignore_removed=True))
+
+    def kill_all(self) -> None:
+        """SIGKILL from outside to every container of this installation."""
+        for container in self.containers():
+            with contextlib.suppress(docker.errors.APIError):  # gone, or on its way
+                container.kill()
 
     def gone(self, within_s: float = 20.0) -> bool:
         """Whether no container of this installation is left, now or soon."""
@@ -110,7 +119,8 @@ class Installation:
             runtime.close()
         left = self.containers()
         for container in left:
-            container.remove(force=True)
+            with contextlib.suppress(docker.errors.APIError):
+                container.remove(force=True)
         assert [container.name for container in left] == []
         if any((self.state / "audit").glob("*.jsonl")):
             report = verify(self.state / "audit")

@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 
 from toolcage import Approval, ApprovalRequest
-from toolcage.errors import Refused
 from toolcage.line import approve as approving
-from toolcage.line.execute import execute
-from toolcage.line.screen import screen
 
 pytestmark = pytest.mark.docker
 ASKS = """
@@ -205,24 +202,6 @@ def test_an_approval_that_expired_before_it_was_used_runs_nothing(
     result = runtime.session().call("execute_python", {"code": "1"})
     assert (result.status, result.code) == ("approval_required", "approval.expired")
     assert runtime.stats().get("created", 0) == 0
-
-
-def test_an_approved_call_taken_from_its_stage_runs_at_most_once(installation: Any) -> None:
-    """Host code that keeps the stage's output cannot spend the approval twice."""
-    runtime = installation.runtime(ASKS, approver=lambda _: True)
-    session = runtime.session()
-    authorized = runtime._judge(session.role, {"tool": "execute_python", "arguments": {"code": "1"}}, None)
-    screened = screen(authorized)
-
-    async def twice() -> None:
-        approved = await approving.approve(screened, session=session.id, approver=lambda _: True)
-        first = await execute(approved, means=runtime._means)
-        assert first.refusal is None
-        with pytest.raises(Refused) as caught:
-            await execute(approved, means=runtime._means)
-        assert caught.value.refusal.status == "approval_required"
-
-    asyncio.run(twice())
 
 
 def test_an_approver_may_make_calls_itself(installation: Any) -> None:

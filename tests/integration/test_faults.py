@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import docker
+import docker.errors
 import pytest
 
 from toolcage import CancelToken, PoolTerms, RuntimeClosedError, UsageError
@@ -239,8 +240,7 @@ def test_an_image_lock_that_others_may_write_is_not_trusted(installation: Any) -
 def test_a_cage_killed_from_outside_is_lost_and_the_next_call_is_served(installation: Any) -> None:
     session = installation.session(LONG)
     call = Running(session)
-    for container in installation.containers():
-        container.kill()
+    installation.kill_all()
     result = call.result.result(30)
     assert (result.status, result.code, result.retryable) == ("unavailable", "cage.lost", True)
     assert result.stdout == "started\n"
@@ -252,8 +252,7 @@ def test_an_idle_cage_killed_from_outside_costs_no_call(installation: Any, event
     session = runtime.session()
     assert session.call("execute_python", {"code": "1"}).success
     assert eventually(lambda: runtime.stats()["idle"] >= 2)
-    for container in installation.containers():
-        container.kill()
+    installation.kill_all()
     assert session.call("execute_python", {"code": "6*7"}).data == 42
 
 
@@ -326,15 +325,14 @@ def test_only_containers_that_nobody_alive_owns_are_swept(installation: Any, eng
         container("with a nonsense owner", "../../etc/passwd", host, later)
         with alive(installation.state, living):
             assert installation.session().call("execute_python", {"code": "1"}).success
-        ours = {item.id for item in engine.containers.list(all=True)}
+        ours = {item.id for item in engine.containers.list(all=True, ignore_removed=True)}
         assert sorted(name for name, item in made.items() if item.id in ours) == [
             "of another host", "with a living owner", "with a nonsense owner",
         ]  # fmt: skip
     finally:
         for item in made.values():
-            engine.api.remove_container(item.id, force=True) if item.id in {
-                one.id for one in engine.containers.list(all=True)
-            } else None
+            with contextlib.suppress(docker.errors.NotFound):
+                item.remove(force=True)
 
 
 def test_closing_one_runtime_leaves_the_cages_of_another_alone(installation: Any) -> None:

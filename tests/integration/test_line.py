@@ -16,7 +16,7 @@ import pytest
 
 import toolcage
 from toolcage import types
-from toolcage.errors import DeclarationError
+from toolcage.errors import DeclarationError, Refused
 from toolcage.line.approve import approve
 from toolcage.line.authorize import authorize
 from toolcage.line.clean import clean
@@ -125,6 +125,15 @@ def test_a_genuine_output_cannot_be_changed(genuine: dict[type, Any]) -> None:
     arguments = genuine[types.ValidCall].arguments
     with pytest.raises(TypeError):
         arguments["code"] = "another program"
+
+
+@pytest.mark.threat("P63")
+def test_an_approved_call_that_host_code_kept_runs_at_most_once(genuine: dict[type, Any], lasting: Any) -> None:
+    runtime = lasting.runtime()
+    with pytest.raises(Refused) as caught:
+        asyncio.run(execute(genuine[types.ApprovedCall], means=runtime._means))
+    assert (caught.value.refusal.status, caught.value.refusal.code) == ("approval_required", "approval.used")
+    assert runtime.stats().get("created", 0) == 0
 
 
 # --- one choke point -----------------------------------------------------------------------------------------------

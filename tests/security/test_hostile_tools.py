@@ -22,7 +22,7 @@ role: user
 tools:
   theirs:
     allow: [{}]
-    sandbox: {wall: 3s}
+    sandbox: {wall: 20s}
 """
 
 
@@ -110,8 +110,8 @@ def theirs(text: str) -> object:
 def test_a_hostile_body_fails_its_own_call(installation: Any, tmp_path: Path, body: str, status: str) -> None:
     path = tmp_path / "their_tool.py"
     path.write_text(BODY.format(body="    " + body))
-    session = installation.session(USER, tools=[path])
-    result = session.call("theirs", {"text": "t"})
+    policy = USER.replace("20s", "1s") if status == "timeout" else USER
+    result = installation.session(policy, tools=[path]).call("theirs", {"text": "t"})
     # How deep recursion and too large a value end depends on which bound comes first.
     assert result.status == status or (status == "out_of_memory" and result.status == "tool_error"), result
     assert result.data is None
