@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
@@ -37,7 +37,6 @@ MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """A longer record is refused when written and malformed when read, so no file can make a reader fill the memory."""
 
 _HEX: Final = b"0123456789abcdef"
-_WIDE: Final = re.compile(r"[^\x20-\x7e]")
 _REQUIRED: Final = frozenset(ENVELOPE_FIELDS) - {"hash", "mac"}
 _KNOWN: Final = _REQUIRED | PAYLOAD_FIELDS
 _MAC_PREFIX: Final = b'"mac":"'
@@ -85,7 +84,8 @@ def extend(head: Head, kind: RecordType, time: str, payload: Payload, key: bytes
     seal = f'{{"hash":"{digest}",'
     if key is not None:
         seal += f'"mac":"{mac_of(digest, key)}",'
-    return Head(runtime=head.runtime, seq=seq, hash=digest), seal.encode() + _ascii(content)[1:] + b"\n"
+    line = seal.encode() + _ascii(content, envelope | payload)[1:] + b"\n"
+    return Head(runtime=head.runtime, seq=seq, hash=digest), line
 
 
 def mac_of(digest: str, key: bytes) -> str:
@@ -133,7 +133,7 @@ def _parse_content(text: bytes) -> tuple[Payload, bytes]:
         raise MalformedLine("its version or type is not one that this release reads")
     content = to_json(fields)
     # Encoding again and comparing catches duplicate keys, white space, and every second spelling of a value at once.
-    if _ascii(content) != text:
+    if _ascii(content, fields) != text:
         raise MalformedLine("it is not in canonical form: a key twice, white space, or another spelling of a value")
     return fields, content
 
@@ -154,12 +154,8 @@ def _learn_shape(names: tuple[str, ...]) -> _Shape:
     return shape
 
 
-def _ascii(content: bytes) -> bytes:
+def _ascii(content: bytes, fields: Payload) -> bytes:
+    """The same canonical JSON with everything beyond printable ASCII escaped, so that no terminal acts on a line."""
     if content.isascii() and b"\x7f" not in content:
         return content
-    return _WIDE.sub(_escaped, content.decode("utf-8")).encode("ascii")
-
-
-def _escaped(match: re.Match[str]) -> str:
-    units = match.group().encode("utf-16-be")
-    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+    return json.dumps(dict(sorted(fields.items())), ensure_ascii=True, separators=(",", ":")).encode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import struct
 import threading
@@ -211,7 +212,8 @@ class LiveCage:
 
 def _ended_well(report: CageReport) -> bool:
     """No error, no limit, nothing unusual: only then may another call follow in the same cage."""
-    return report.broken is None and report.limit is None and report.status == 0 and report.oom_kills == 0
+    well = report.broken is None and report.limit is None and report.status == 0 and report.oom_kills == 0
+    return well and report.again
 
 
 class _Intake:
@@ -273,7 +275,8 @@ class _Intake:
             **streams,
             files=files,
             files_found=_count(done.get("artifacts_found")),
-            status=done["status"] if isinstance(done.get("status"), int) else None,  # type: ignore[arg-type]
+            status=_wait_status(done.get("status")),
+            again=done.get("again") is True,
             limit=limit if isinstance(limit, str) else None,
             written={stream: _written(done, stream) for stream in self._caps},
             oom_kills=_count(done.get("oom_kills")),
@@ -292,6 +295,13 @@ _STREAM_NAMES: Final = (("stdout", wire.STDOUT), ("stderr", wire.STDERR), ("resu
 def _written(done: Mapping[str, object], stream: int) -> int:
     written = done.get("written")
     return _count(written.get(str(stream))) if isinstance(written, dict) else 0
+
+
+def _wait_status(value: object) -> int | None:
+    """A wait status from the cage: one that says exited or signalled, else None."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 0xFFFF:
+        return None
+    return value if os.WIFEXITED(value) or os.WIFSIGNALED(value) else None
 
 
 def _count(value: object) -> int:

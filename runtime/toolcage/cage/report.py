@@ -42,7 +42,8 @@ class CageReport:
 
     `status` is a wait status, None = unknown. `limit` is the warden's word for what it ended the call for. `broken`
     says that the door ended before the warden's closing report, and how; then the counters are zero. Counters are
-    differences over the call. All is the cage's word, hence untrusted, except `broken`, and `wall_s` when broken.
+    differences over the call. `again` says that the cage is fit for another. All is the cage's word, hence untrusted,
+    except `broken`, and `wall_s` when broken.
     """
 
     stdout: bytes = b""
@@ -58,6 +59,7 @@ class CageReport:
     memory_peak_bytes: int = 0
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    again: bool = False
     broken: Broken | None = None
     last_words: str = ""
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import re
 import threading
 import time
 import weakref
@@ -43,6 +44,9 @@ RESULT_BYTES: Final = 4 * MIB
 RESULT_DEPTH: Final = 128
 HOST_GRACE_S: Final = 5.0
 MAX_TOOL_TEXT: Final = 4000
+_CODE: Final = re.compile(r"[a-z0-9_]{1,30}(\.[a-z0-9_]{1,30}){0,2}")
+_CAGE_FAMILIES: Final = frozenset({"calc", "python", "result", "shell", "sql", "tool"})
+"""The only families of codes that a cage may claim; the others are the line's own word."""
 _RUNS_PROGRAMS: Final = frozenset({"python", "shell"})
 
 _mint = claim_seal(CageOutput)
@@ -262,9 +266,9 @@ def _failure(code: str, message: str, hint: object) -> Refusal:
 
 def _code(claimed: object) -> str:
     """A tool's own code, if it is shaped like one: it is shown, never acted upon."""
-    if isinstance(claimed, str) and len(claimed) <= 60 and claimed.replace(".", "").replace("_", "").isalnum():
-        return claimed if claimed.isascii() else "tool.failed"
-    return "tool.failed"
+    if not isinstance(claimed, str) or not _CODE.fullmatch(claimed):
+        return "tool.failed"
+    return claimed if claimed.split(".")[0] in _CAGE_FAMILIES else f"tool.{claimed}"
 
 
 def _artifacts(report: CageReport, authorized: AuthorizedCall) -> tuple[Artifact, ...]:

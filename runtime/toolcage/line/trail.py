@@ -73,8 +73,8 @@ class Trail:
             try:
                 await ticket.durable()
             except asyncio.CancelledError:  # the record is on its way all the same, and the closing must name it
-                await ticket.durable()
                 self._intent = ticket
+                await ticket.durable()
                 raise
         except (AuditError, UsageError) as error:
             raise Refused(unwritable("nothing was run", error)) from error

@@ -47,8 +47,9 @@ def produced(root: str) -> list[tuple[str, int]]:
 def read_file(root: str, name: str, cap: int) -> bytes | None:
     """Up to `cap` bytes of one collected file, opened one component at a time without following links; None if it is
     not a regular file any more."""
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    folder = -1
     try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
         *parents, leaf = name.split("/")
         for part in parents:
             deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
@@ -60,7 +61,8 @@ def read_file(root: str, name: str, cap: int) -> bytes | None:
     except OSError:
         return None
     finally:
-        os.close(folder)
+        if folder >= 0:
+            os.close(folder)
 
 
 def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -80,8 +82,12 @@ def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
                 name = f"{prefix}/{entry.name}" if prefix else entry.name
                 if len(os.fsencode(name)) > MAX_NAME_BYTES:
                     continue
-                if entry.is_dir(follow_symlinks=False):
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                except OSError:  # a folder that may be listed and not entered: its files stay where they are
+                    continue
+                if stat.S_ISDIR(info.st_mode):
                     if depth + 1 < MAX_DEPTH:
                         pending.append((name, depth + 1))
-                elif entry.is_file(follow_symlinks=False):
-                    yield name, entry.stat(follow_symlinks=False)
+                elif stat.S_ISREG(info.st_mode):
+                    yield name, info

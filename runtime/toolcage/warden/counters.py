@@ -28,6 +28,16 @@ def read() -> dict[str, int]:
     return found
 
 
+def held_bytes() -> int:
+    """Memory that processes and temporary files of this cage hold now: anonymous and shared, no page cache."""
+    for path, names in (("/sys/fs/cgroup/memory.stat", ("anon", "shmem")),
+                        ("/sys/fs/cgroup/memory/memory.stat", ("rss", "shmem"))):  # fmt: skip
+        found = sum(_value(path, name) for name in names)
+        if found:
+            return found
+    return 0
+
+
 def _value(path: str, key: str | None) -> int:
     try:
         with open(path, encoding="ascii") as handle:

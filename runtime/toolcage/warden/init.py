@@ -199,7 +199,10 @@ class Warden:
             while call.drain(descriptor, self._door):
                 self._door.flush_until(BUFFER_BYTES, self._lease_end)
 
-    def _report(self, call: Call, wall_s: float, found: int, sent: int) -> None:
+    def _report(
+        self, call: Call, wall_s: float, found: int, sent: int, *, again: bool = False, peak: int | None = None
+    ) -> None:
+        """`again` says that another call may follow; `peak` replaces the cgroup's, which is of all calls so far."""
         after = counters.read()
         self._door.send(
             wire.encode_control(
@@ -211,7 +214,8 @@ class Warden:
                 artifacts_sent=sent,
                 oom_kills=after["oom_kills"] - call.counters_before["oom_kills"],
                 pids_refused=after["pids_refused"] - call.counters_before["pids_refused"],
-                memory_peak=after["memory_peak"],
+                memory_peak=after["memory_peak"] if peak is None else peak,
+                again=again,
                 cpu_s=(after["cpu_us"] - call.counters_before["cpu_us"]) / 1e6,
                 wall_s=round(wall_s, 6),
             )

@@ -7,6 +7,7 @@ everything and serves no more, exactly as a cage that is used once.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -14,16 +15,19 @@ import time
 from typing import Any
 
 from toolcage.cage import wire
-from toolcage.warden import zygote
+from toolcage.warden import counters, zygote
 from toolcage.warden.call import Call
 from toolcage.warden.door import READ_BYTES
 from toolcage.warden.init import Warden
 
 END_S = 3.0
+HELD_BYTES = 8 * 1024 * 1024
 
 
 class SerialWarden(Warden):
     """The event loop around one call after another."""
+
+    _base_bytes: int | None = None
 
     def _begin(self, order: dict[str, Any]) -> Call:
         call = Call(order, self._spawn, reported=True)
@@ -31,6 +35,9 @@ class SerialWarden(Warden):
         self._supervisor: int | None = None
         self._ending: float | None = None
         self._collected: tuple[int, int] | None = None
+        self._peak = 0
+        if self._base_bytes is None:
+            self._base_bytes = counters.held_bytes()
         return call
 
     def _watch(self) -> None:
@@ -62,7 +69,10 @@ class SerialWarden(Warden):
             message = frame.control() if frame.type == wire.CONTROL else {"op": "data"}
             if message["op"] == "started":
                 call.pid = int(str(message["pid"]))
+            elif message["op"] == "ended":  # in time: what is left to do is ours and has a deadline of its own
+                call.deadline = time.monotonic() + END_S
             elif message["op"] == "collected":
+                self._peak = int(str(message["peak"]))
                 call.status = int(str(message["status"]))
                 self._collected = int(str(message["found"])), int(str(message["sent"]))
                 call.over = True
@@ -80,7 +90,8 @@ class SerialWarden(Warden):
             self._ending = time.monotonic() + END_S
             victim = call.pid or self._supervisor
             if victim is not None:
-                os.kill(victim, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it ended by itself at this very moment
+                    os.kill(victim, signal.SIGKILL)
         if not call.over and self._ending is not None and time.monotonic() < self._ending:
             return  # the supervisor collects what is there and reports
         if self._collected is None:
@@ -95,9 +106,15 @@ class SerialWarden(Warden):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
         self._drain_rest(call)
-        self._report(call, wall_s, found, sent)
+        again = call.status == 0 and call.limit is None and not self._is_held()
+        self._report(call, wall_s, found, sent, again=again, peak=self._peak)
         call.close()
         self._call = None
-        if call.status != 0 or call.limit is not None:
+        if not again:
             self._kill_all()
             self._leave()
+
+    def _is_held(self) -> bool:
+        """Whether the call left memory behind: sockets in flight to themselves, for one, pin files until the kernel's
+        collector runs. The next call must not pay for it."""
+        return counters.held_bytes() > (self._base_bytes or 0) + HELD_BYTES

@@ -30,9 +30,11 @@ def supervise(become_child: Callable[[], Any], report: int, others: list[int], l
     for descriptor in others:
         os.close(descriptor)
     _write(report, wire.encode_control(op="started", pid=pid))
-    _, status = os.waitpid(pid, 0)
+    _, status, used = os.wait4(pid, 0)
+    _write(report, wire.encode_control(op="ended"))
     found, sent = collect.send_produced(WORKSPACE, lambda encoded: _write(report, encoded))
-    _write(report, wire.encode_control(op="collected", status=status, found=found, sent=sent))
+    peak = used.ru_maxrss * 1024
+    _write(report, wire.encode_control(op="collected", status=status, found=found, sent=sent, peak=peak))
     os._exit(0)
 
 
