@@ -27,7 +27,10 @@ _LONGEST_SENTENCE: Final = 600
 _LONG_RUN: Final = 64
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[0-9]+|[?!:]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_END: Final = re.compile(r"(?<=[.!?;])\s+|[\n\r|]+|(?<=[\u3002\uff01\uff1f])|<[^<>]{0,200}>|--+>?|&lt;!?|\*/|\\n")
+_END: Final = re.compile(
+    r"(?<=[.!?;])\s+|[\n\r|]+|(?<=[\u3002\uff01\uff1f])|<[^<>]{0,200}>|--+>?|&lt;!?|\*/|\\n"
+    r"|\"\s{0,3}[:,}\]]\s{0,3}\"?|=\"|[{}\[\]]|(?<=\s)#+\s"
+)
 _TELLING: Final = re.compile(
     r"ignor|disregard|instruct|prompt|password|assistant|\bai\b|override|bypass"
     r"|\byou(?:r|'re| are| must)?\b.{0,80}(?:must|user|secret|pretend|now)"
