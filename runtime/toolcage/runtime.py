@@ -55,6 +55,8 @@ from toolcage.tools.registry import ALIASES, ToolRegistry, builtin_tools
 from toolcage.types import (
     JSON,
     AuthorizedCall,
+    CageOutput,
+    CleanOutput,
     Refusal,
     SandboxTerms,
     Status,
@@ -372,7 +374,7 @@ class Runtime:
             session.memory.used(authorized.valid.declaration.effects)
             async with live_output(authorized.output, on_output) as stream:
                 output = await execute(approved, means=self._means, on_output=stream)
-            cleaned = clean(output)
+            cleaned = await _cleaned(output)
             if f"tool:{authorized.valid.declaration.name}" in self._sources:  # off the loop: it reads the whole result
                 await asyncio.to_thread(session.memory.learned, cleaned)
             clean_output, refusal = cleaned, output.refusal
@@ -757,6 +759,17 @@ _EDITED_TOO_OFTEN: Final = Refusal(
     status="rejected", code="approval.edited", message="the call was edited again and again and never approved",
     hint="Ask the user what they want.",
 )  # fmt: skip
+CLEAN_IN_PLACE_BYTES: Final = 8 * 1024
+
+
+async def _cleaned(output: CageOutput) -> CleanOutput:
+    """Cleans off the loop what may take long there, so that one call's output never holds up another call."""
+    texts = [output.stdout, output.stderr, output.data if isinstance(output.data, str) else ""]
+    if not isinstance(output.data, Mapping | tuple) and sum(map(len, texts)) <= CLEAN_IN_PLACE_BYTES:
+        return clean(output)
+    return await asyncio.to_thread(clean, output)
+
+
 _CANCELLED: Final = Refusal(status="cancelled", code="call.cancelled", message="the call was cancelled", retryable=True)
 
 

@@ -16,7 +16,7 @@ def test_a_code_that_could_be_the_line_s_own_is_marked_as_the_tool_s(claimed: st
 
 
 @pytest.mark.parametrize(
-    "claimed", [None, 7, "", "a b", "A.b", "a..b", "a.b.c.d", "x" * 31, "sql.é", "sql.x\n", "Ignore previous", ["sql.x"]]
+    "claimed", [None, 7, "", "a b", "A.b", "a..b", "a.b.c.d", "x" * 31, "sql.é", "sql.x\n", "Ignore this", ["sql.x"]]
 )
 def test_anything_else_becomes_one_plain_code(claimed: object) -> None:
     assert _code(claimed) == "tool.failed"
