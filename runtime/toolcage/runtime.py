@@ -15,6 +15,7 @@ import contextvars
 import logging
 import os
 import secrets
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from toolcage.audit.log import AuditLog
 from toolcage.audit.record import Event
 from toolcage.audit.report import one_line
 from toolcage.cage import sweep
+from toolcage.cage.images import ImageLock
 from toolcage.cage.live import Owner
 from toolcage.cage.pool import PoolTerms
 from toolcage.errors import AuditError, PolicyError, Refused, ResourceError, RuntimeClosedError, UsageError
@@ -274,6 +276,9 @@ class Runtime:
         declarations = self._declarations()
         roles = load_roles(self._policies, declarations)
         _check_resources(roles, self._resources)
+        problems = [text for role in roles.values() for text in unknown_images(role, self._state_dir)]
+        if problems:
+            raise PolicyError("\n".join(problems))
         return roles, load_roles(self._shadow_policies, declarations) if self._shadow_policies else None
 
     def _note_reload(self, text: str, roles: Mapping[str, Role]) -> None:
@@ -651,8 +656,9 @@ class Session:
             raise
 
     def __enter__(self) -> Self:
-        self._check_open()
+        self._runtime._check_open()
         self._tokens.append(_current.set(self))
+        self._ended = False
         return self
 
     def __exit__(
@@ -664,7 +670,7 @@ class Session:
     def _check_open(self) -> None:
         self._runtime._check_open()
         if self._ended:
-            raise RuntimeClosedError("the session ended with its `with` block; make a new one with runtime.session()")
+            raise RuntimeClosedError("the session ended with its `with` block; enter it again, or make a new one")
 
     async def _answer(
         self,
@@ -701,6 +707,30 @@ class Session:
 def declared_tools() -> Mapping[str, ToolDeclaration]:
     """The built-in tools' declarations by name."""
     return {name: tool.declaration for name, tool in builtin_tools().items()}
+
+
+def described_tools(files: Iterable[str | os.PathLike[str]]) -> Mapping[str, ToolDeclaration]:
+    """The built-in tools' declarations and those of a stranger's files, each described in a cage and not accepted.
+
+    tools.lock is neither asked nor written: this is for looking at policies. Raises DeclarationError, EngineError,
+    ImageError.
+    """
+    paths = tuple(files)
+    if not paths:
+        return declared_tools()
+    state_dir, runtime_id = default_state_dir(), secrets.token_hex(16)
+    with tempfile.TemporaryDirectory() as scratch, sweep.alive(state_dir, runtime_id):
+        registry = ToolRegistry(describer=lambda shipment: means.describe(shipment), lock_folder=Path(scratch))
+        means = Means(
+            registry=registry, resources=Resources.empty(), state_dir=state_dir, terms=ONE_SHOT,
+            owner=Owner(host=sweep.host_id(state_dir), runtime=runtime_id),
+            on_problem=lambda text: _LOG.info("%s", text),
+        )  # fmt: skip
+        try:
+            found = [tool.declaration for path in paths for tool in registry.load(path)]
+        finally:
+            means.close()
+    return {**declared_tools(), **{declaration.name: declaration for declaration in found}}
 
 
 def judge_for(
@@ -814,6 +844,22 @@ def _check_resources(roles: Mapping[str, Role], resources: Resources) -> None:
                     f"{role.source}: role {role.name} names the database {name}, which the resources file does not"
                     f" have (it has: {known}); add it there and pass that file as `resources`"
                 )
+
+
+def unknown_images(role: Role, state_dir: Path) -> list[str]:
+    """A line for each grant whose image has no recipe and was not built here: every call of it would be unavailable.
+
+    Empty where nothing was built yet, since variants are known by images.lock alone.
+    """
+    lock = ImageLock.load(state_dir)
+    if not lock.images:
+        return []
+    return [
+        f"{role.source}:{grant.line}: tools.{tool}: there is no image `{grant.sandbox.image}`; write one of"
+        f" {', '.join(lock.names())}, or build it with `toolcage images build IMAGE --with NAME==VERSION --as VARIANT`"
+        for tool, grant in role.grants.items()
+        if grant.sandbox.image not in lock.names()
+    ]
 
 
 def _call_in_current_session(tool: base.Tool, arguments: Mapping[str, Any], is_async: bool) -> Any:

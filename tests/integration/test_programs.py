@@ -371,3 +371,23 @@ def test_calls_from_many_threads_at_once_are_all_served(coder: Any) -> None:
     for thread in threads:
         thread.join(60)
     assert sorted(answers) == [(number, number) for number in range(6)]
+
+
+# --- what a failure says -------------------------------------------------------------------------------------------
+
+
+def test_a_failed_program_says_its_last_line_in_the_error_and_names_itself_program_py(run: Run) -> None:
+    result = run("def f():\n    return {}['<b>']\nf()")
+    assert result.error == "the program ended with exit code 1: KeyError: '&lt;b>'"
+    assert 'File "program.py", line 3, in &lt;module>' in result.stderr
+    assert result.hint is None
+
+
+def test_a_module_that_the_image_does_not_have_is_hinted_at(run: Run) -> None:
+    result = run("import numpy")
+    assert "No module named 'numpy'" in (result.error or "")
+    assert "`data` has numpy" in (result.hint or "")
+
+
+def test_a_program_that_only_exits_says_no_more_than_its_code(run: Run) -> None:
+    assert run("raise SystemExit(3)").error == "the program ended with exit code 3"

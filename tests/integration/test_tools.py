@@ -283,3 +283,46 @@ def test_a_strangers_file_that_cannot_be_believed_is_a_clear_error(
     assert len(str(caught.value)) < 1000
     assert str(caught.value).isprintable()
     assert not (installation.state / "tools.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("raise ValueError('not today')", "not today"),
+        ("import nowhere_at_all", "nowhere_at_all"),
+        ("import os\nos._exit(3)", "exit code 3"),
+    ],
+)
+def test_a_strangers_file_that_cannot_be_described_is_told_by_its_path_and_why(
+    installation: Any, tmp_path: Path, source: str, told: str
+) -> None:
+    (tmp_path / "theirs.py").write_text(source)
+    with pytest.raises(DeclarationError) as caught:
+        installation.runtime(STRANGER, tools=[tmp_path / "theirs.py"])
+    assert str(tmp_path / "theirs.py") in str(caught.value)
+    assert told in str(caught.value)
+
+
+def test_a_changed_file_is_accepted_once_by_the_way_that_the_error_names(installation: Any, good: Path) -> None:
+    installation.runtime(STRANGER, tools=[good]).close()
+    good.write_text(GOOD + "\n# changed\n")
+    with pytest.raises(DeclarationError, match="accept_tool_changes=True") as caught:
+        installation.runtime(STRANGER, tools=[good])
+    assert str(good) in str(caught.value)
+    assert str(installation.state / "tools.lock") in str(caught.value)
+    installation.runtime(STRANGER, tools=[good], accept_tool_changes=True).close()
+    installation.runtime(STRANGER, tools=[good]).close()
+
+
+def test_a_runtime_that_nobody_closed_leaves_no_cage_when_its_program_ends(installation: Any) -> None:
+    program = """
+        import sys
+        from toolcage import PoolTerms, Runtime
+        runtime = Runtime.from_files(sys.argv[1], pool=PoolTerms(min_idle=1))
+        print(runtime.session().call("execute_python", {"code": "6*7"}).data)
+    """
+    process = installation.program(program, str(installation.policy()))
+    said, problems = process.communicate(timeout=120)
+    assert (said, problems) == ("42\n", "")
+    assert installation.containers() == []
+    assert "runtime_end" in {item["type"] for item in installation.records()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 import subprocess
@@ -13,8 +14,14 @@ from typing import Any
 
 import pytest
 import typer.main
+from pydantic import BaseModel
 
+from toolcage import Approval, Session
+from toolcage.cage.recipe import known_images
 from toolcage.cli.main import app
+from toolcage.policy.file_format import GrantFile, RoleFile
+from toolcage.runtime import declared_tools
+from toolcage.types import Artifact
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -121,3 +128,49 @@ def test_the_first_screen_says_what_it_is_what_it_is_not_and_how_to_begin() -> N
     assert PROGRAMS[0] in screen
     for command in ("make demo", "make test"):
         assert command in screen
+
+
+def first_cells(heading: str) -> set[str]:
+    """The code spans in the first column of the table below a heading row that begins so."""
+    lines = README.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(heading))
+    names: set[str] = set()
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        names |= set(re.findall(r"`([^`]+)`", line.split("|")[1]))
+    return names
+
+
+def test_the_table_of_tools_names_every_tool_with_its_image_and_isolation() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `(container|namespace)` \|", README, re.MULTILINE)
+    declared = declared_tools().values()
+    assert sorted(rows) == sorted((item.name, item.image, item.isolation) for item in declared)
+
+
+def test_the_table_of_images_names_every_image() -> None:
+    assert first_cells("| image | holds") == set(known_images())
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"), [("| key | says", RoleFile), ("| key of a grant | says", GrantFile)], ids=["file", "grant"]
+)
+def test_the_tables_of_policy_keys_name_every_key_and_no_other(heading: str, model: type[BaseModel]) -> None:
+    assert first_cells(heading) == set(model.model_fields)
+
+
+def test_the_table_of_commands_names_every_command_and_no_other() -> None:
+    there = {
+        f"toolcage {name} {below}".strip()
+        for name, command in subcommands(typer.main.get_command(app)).items()
+        for below in subcommands(command) or [""]
+    }
+    shown = {" ".join(word for word in cell.split() if word.islower()) for cell in first_cells("| command | does")}
+    assert shown == there
+
+
+def test_the_fields_and_signatures_that_the_readme_names_are_there() -> None:
+    assert {"name", "media_type", "size", "sha256", "content"} == set(Artifact.__slots__)
+    assert {"approved", "approver", "reason", "for_session", "edited"} == set(Approval.__slots__)
+    assert "max_concurrent=8" in README
+    assert inspect.signature(Session.map).parameters["max_concurrent"].default == 8

@@ -6,13 +6,14 @@ markup. Exit codes: 0 whole, 1 a record is bad or nothing can be read, 2 usage.
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,20 +22,24 @@ from toolcage.audit.anchors import load_key
 from toolcage.audit.report import Finding, VerifyReport, read_records, visible
 from toolcage.audit.report import verify as verify_log
 from toolcage.errors import AuditError
+from toolcage.state import default_state_dir
 
 app = typer.Typer(no_args_is_help=True, help="Verify and read the audit log.")
 
-LogPath = Annotated[Path, typer.Argument(metavar="PATH", help="An audit file, or a folder of them.")]
+LogPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="[PATH]", help="An audit file, or a folder of them; without it, this user's own log."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 KeyFile = Annotated[Path | None, typer.Option(help="The file of the key that the log was written with.")]
 HeadFile = Annotated[Path | None, typer.Option("--head", help="A head exported earlier and kept elsewhere.")]
 
 
 @app.command()
-def verify(path: LogPath, as_json: AsJson = False, key_file: KeyFile = None, head: HeadFile = None) -> None:
+def verify(path: LogPath = None, as_json: AsJson = False, key_file: KeyFile = None, head: HeadFile = None) -> None:
     """Check every record's hash, order and pairing; name the first bad one."""
     try:
-        report = verify_log(path, key=None if key_file is None else load_key(key_file), head=head)
+        report = verify_log(_path(path), key=None if key_file is None else load_key(key_file), head=head)
     except AuditError as error:
         raise _failed(error) from None
     if as_json:
@@ -46,21 +51,38 @@ def verify(path: LogPath, as_json: AsJson = False, key_file: KeyFile = None, hea
 
 @app.command()
 def show(
-    path: LogPath,
+    path: LogPath = None,
     last: Annotated[int, typer.Option(min=1, help="How many records, from the end.")] = 20,
-    call: Annotated[str | None, typer.Option(help="Only the records of this call id.")] = None,
+    call: Annotated[str | None, typer.Option(help="Only the records of the call whose id begins so.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the last records. This verifies nothing: see `toolcage audit verify`."""
     try:
-        records = deque((item for item in read_records(path) if call in (None, item.get("call_id"))), maxlen=last)
+        records = _latest((item for item in read_records(_path(path)) if _is_of(item, call)), last)
     except AuditError as error:
         raise _failed(error) from None
     if as_json:
         for record in records:
             typer.echo(json.dumps(record))
         return
-    _print_records(list(records), in_full=call is not None)
+    if not records:
+        of_call = "" if call is None else f" of a call whose id begins with {visible(call)}"
+        typer.echo(f"no record{of_call}", err=True)
+    _print_records(records, in_full=call is not None)
+
+
+def _path(given: Path | None) -> Path:
+    return given or default_state_dir() / "audit"
+
+
+def _latest(records: Iterable[Mapping[str, str | int]], count: int) -> list[Mapping[str, str | int]]:
+    """The last ones by their own time, then by their place: a folder holds the files of several runtimes."""
+    numbered = heapq.nlargest(count, enumerate(records), key=lambda item: (str(item[1].get("time", "")), item[0]))
+    return [record for _, record in reversed(numbered)]
+
+
+def _is_of(record: Mapping[str, str | int], call: str | None) -> bool:
+    return call is None or str(record.get("call_id", "")).startswith(call)
 
 
 def _failed(error: AuditError) -> typer.Exit:
@@ -90,13 +112,33 @@ def _print_records(records: list[Mapping[str, str | int]], *, in_full: bool) -> 
         for record in records:
             console.print(_fields_table(record))
         return
-    table = Table("seq", "time", "type", "role", "tool", "outcome", "call")
+    if not records:
+        return
+    ids = {str(record["call_id"]) for record in records if "call_id" in record}
+    shown = _shortest(ids)
+    table = Table("seq", "UTC", "type", "role", "tool", "outcome", "call", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for record in records:
-        outcome = " ".join(visible(str(record[name])) for name in ("status", "code") if name in record)
+        outcome = " ".join(dict.fromkeys(visible(str(record[name])) for name in ("status", "code") if name in record))
         cells = [visible(str(record.get(name, ""))) for name in ("seq", "time", "type", "role", "tool")]
-        call = visible(str(record.get("call_id", "")))
-        table.add_row(*map(Text, [*cells, outcome, call]))
+        cells[1] = cells[1][11:19] or cells[1]
+        call = visible(str(record.get("call_id", ""))[:shown])
+        table.add_row(*(Text(cell, overflow="fold") for cell in [*cells, outcome or _note(record), call]))
     console.print(table)
+    days = sorted({visible(str(record.get("time", ""))[:10]) for record in records})
+    between = " to ".join(dict.fromkeys((days[0], days[-1])))
+    console.print(f"{between}; --call and the beginning of an id shows a call whole")
+
+
+def _note(record: Mapping[str, str | int]) -> str:
+    return visible(str(record.get("note", "")))[:200]
+
+
+def _shortest(ids: set[str]) -> int:
+    """How many characters tell the ids apart, at least six."""
+    length = 6
+    while len({item[:length] for item in ids}) < len(ids):
+        length += 1
+    return length
 
 
 def _fields_table(record: Mapping[str, str | int]) -> Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +27,11 @@ app = typer.Typer(no_args_is_help=True, help="Build, list, verify and itemise th
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
-_Names = Annotated[list[str] | None, typer.Argument(help="Images or variants; all when none is named.")]
+_Built = Annotated[list[str] | None, typer.Argument(help="Images or variants; without names, all that were built.")]
+_Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="Images or variants; without names, those of the built-in tools and what was built before."),
+]
 
 
 @app.command("build")
@@ -57,7 +62,7 @@ def build_command(
 
         state_dir = default_state_dir()
         if base is None:
-            built = build(names or [], engine, state_dir, on_step=show, force=force, method=method)
+            built = build(names or _usual(state_dir), engine, state_dir, on_step=show, force=force, method=method)
         else:
             name = variant or f"{base}-with"
             built = [build_variant(base, name, wheels or [], engine, state_dir, on_step=show, method=method)]
@@ -94,14 +99,16 @@ def sbom_command(name: Annotated[str, typer.Argument(help="An image or a variant
 
 
 @app.command("verify")
-def verify_command(names: _Names = None, as_json: _Json = False) -> None:
+def verify_command(names: _Built = None, as_json: _Json = False) -> None:
     """Compare images with what the engine holds."""
     from toolcage.cage.images import ImageLock, verify
 
     findings: list[dict[str, str | bool | None]] = []
     with _exit_codes(), _engine() as engine:
         lock = ImageLock.load(default_state_dir())
-        for name in names or lock.names():
+        if not names and not lock.images:
+            raise ImageError("no image was built yet; run `toolcage images build`")
+        for name in names or sorted(lock.images):
             try:
                 findings.append({"name": name, "ok": True, "id": verify(engine, lock.resolve(name)), "problem": None})
             except ImageError as error:
@@ -113,6 +120,19 @@ def verify_command(names: _Names = None, as_json: _Json = False) -> None:
             typer.echo(f"{finding['name']}: {'ok ' + str(finding['id']) if finding['ok'] else finding['problem']}")
     if not all(finding["ok"] for finding in findings):
         raise typer.Exit(1)
+
+
+def _usual(state_dir: Path) -> list[str]:
+    """The images of the built-in tools, and every other that was built here before."""
+    from toolcage.cage.images import ImageLock
+    from toolcage.runtime import declared_tools
+
+    first = dict.fromkeys(declaration.image for declaration in declared_tools().values())
+    try:
+        built = sorted(ImageLock.load(state_dir).images)
+    except ImageError:  # a lock that cannot be read is replaced by a build
+        built = []
+    return list(dict.fromkeys((*first, *built)))
 
 
 def _row(lock: ImageLock, name: str) -> dict[str, Any]:

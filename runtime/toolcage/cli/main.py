@@ -6,9 +6,11 @@ Exit codes: 0 success, 1 refused or failed, 2 usage, 3 sandbox unavailable.
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from toolcage import __version__
 from toolcage.cli import audit, call, demo, doctor, images, policy, scan
 from toolcage.errors import EngineError, ImageError, ToolcageError
 
@@ -26,6 +28,21 @@ app.command("scan")(scan.scan)
 app.add_typer(audit.app, name="audit", help="Verify and show audit logs.")
 app.add_typer(images.app, name="images", help="Build, list and verify the sandbox images.")
 app.add_typer(policy.app, name="policy", help="Check and test policy files.")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"toolcage {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A secure tool runtime for AI agents: one policy file per role, every call in a hardened container."""
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ with its markup and control characters made inert, since a file under check is n
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,8 @@ from toolcage.policy.model import Grant, Role
 from toolcage.policy.quantities import size_text
 from toolcage.policy.reference import field_table
 from toolcage.policy.schema import role_schema
+from toolcage.strict_yaml import read_document
+from toolcage.types import ToolDeclaration
 
 if TYPE_CHECKING:
     from toolcage.resources import Resources
@@ -37,13 +39,20 @@ app.command("coverage")(policy_compare.coverage)
 app.command("replay")(policy_compare.replay)
 
 _Paths = Annotated[list[Path], typer.Argument(exists=True, help="Policy files, or folders of them.", metavar="PATH...")]
+_Tools = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--tools", exists=True, dir_okay=False, metavar="FILE",
+        help="A file of tools that the policies grant; described in a cage, may stand often.",
+    ),
+]  # fmt: skip
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
 @app.command()
-def check(paths: _Paths, as_json: _AsJson = False) -> None:
+def check(paths: _Paths, tools: _Tools = None, as_json: _AsJson = False) -> None:
     """Load each file strictly and show what it grants. Exit 1 when one cannot be loaded."""
-    loaded = _load_each(paths)
+    loaded = [_with_known_images(*item) for item in _load_each(paths, _declarations(tools))]
     if as_json:
         print(json.dumps([_file_report(path, role, fault) for path, role, fault in loaded], indent=2))
     else:
@@ -57,17 +66,19 @@ def check(paths: _Paths, as_json: _AsJson = False) -> None:
 def run_tests(
     paths: _Paths,
     resources: Annotated[Path | None, typer.Option(exists=True, help="resources.yaml, where cases need it.")] = None,
+    tools: _Tools = None,
     as_json: _AsJson = False,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write the outcomes there as JUnit XML.")] = None,
 ) -> None:
     """Run the cases that stand in each file, without running a tool. Exit 1 when a file or a case fails."""
-    from toolcage.runtime import declared_tools, judge_for
+    from toolcage.runtime import judge_for
 
     known = _resources(resources)
-    loaded = _load_each(paths)
+    declarations = _declarations(tools)
+    loaded = _load_each(paths, declarations)
     reports: list[tuple[Path, Role | None, str | None, list[CaseResult]]] = []
     for path, role, fault in loaded:
-        results = run_cases(role, judge_for(role, declared_tools(), known)) if role else []
+        results = run_cases(role, judge_for(role, declarations, known)) if role else []
         reports.append((path, role, fault, results))
     if junit_file is not None:
         junit_file.write_text(junit(_suites(reports)), encoding="utf-8")
@@ -105,12 +116,39 @@ def _resources(path: Path | None) -> Resources | None:
         raise typer.Exit(1) from None
 
 
-def _load_each(paths: Sequence[Path]) -> list[tuple[Path, Role | None, str | None]]:
-    from toolcage.runtime import declared_tools
+def _declarations(tools: Sequence[Path] | None) -> Mapping[str, ToolDeclaration]:
+    from toolcage.runtime import described_tools
 
-    declarations = declared_tools()
+    return described_tools(tools or ())
+
+
+def _with_known_images(path: Path, role: Role | None, fault: str | None) -> tuple[Path, Role | None, str | None]:
+    from toolcage.runtime import unknown_images
+    from toolcage.state import default_state_dir
+
+    problems = unknown_images(role, default_state_dir()) if role else []
+    return (path, None, "\n".join(problems)) if problems else (path, role, fault)
+
+
+def _is_policy(path: Path, given: Sequence[Path]) -> bool:
+    """False for a resources file that a folder holds beside its policies: told, and passed over."""
+    if path in given:
+        return True
     try:
-        files = policy_files(paths)
+        data = read_document(path, PolicyError).data
+    except PolicyError:
+        return True  # the loader says what is wrong
+    if isinstance(data, dict) and "role" not in data and data.keys() & {"databases", "workspaces"}:
+        typer.echo(f"note: {path} is a resources file, not a policy; passed over", err=True)
+        return False
+    return True
+
+
+def _load_each(
+    paths: Sequence[Path], declarations: Mapping[str, ToolDeclaration]
+) -> list[tuple[Path, Role | None, str | None]]:
+    try:
+        files = [path for path in policy_files(paths) if _is_policy(path, paths)]
     except PolicyError as cause:
         typer.echo(str(cause), err=True)
         raise typer.Exit(1) from None

@@ -45,6 +45,10 @@ def explain(
         list[str] | None, typer.Option("--fact", metavar="NAME=JSON", help="What the host vouches for.")
     ] = None,
     resources: Annotated[Path | None, typer.Option(exists=True, help="resources.yaml, for the SQL dialect.")] = None,
+    tools: Annotated[
+        list[Path] | None,
+        typer.Option("--tools", exists=True, dir_okay=False, metavar="FILE", help="A file of tools that it grants."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
 ) -> None:
     """Show the decision for one call and every rule that was tried. Exit 0 when it would be allowed, else 1."""
@@ -52,10 +56,10 @@ def explain(
     from toolcage.line.parse import parse
     from toolcage.line.validate import compile_schema
     from toolcage.resources import Resources, load_resources
-    from toolcage.runtime import declared_tools
+    from toolcage.runtime import described_tools
     from toolcage.tools.registry import ALIASES
 
-    role = load_role(policy, declared_tools())
+    role = load_role(policy, described_tools(tools or ()))
     memory = _memory(said or [], seen or [], used or [], fact or [])
     known = load_resources(resources) if resources else Resources.empty()
     try:

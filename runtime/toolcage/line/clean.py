@@ -17,12 +17,17 @@ from typing import Final
 from toolcage.cleaning import Cleaned, clean_bytes, clean_json
 from toolcage.cleaning.artifacts import artifact_name, media_type
 from toolcage.cleaning.pipeline import clean_string
-from toolcage.types import Artifact, CageOutput, CleanOutput, OutputTerms, Truncation, claim_seal, require
+from toolcage.types import Artifact, CageOutput, CleanOutput, OutputTerms, Refusal, Truncation, claim_seal, require
 
 _mint = claim_seal(CleanOutput)
 
 _REDACTABLE: Final = frozenset({"secrets", "email"})
 _LONGEST_MESSAGE_BYTES: Final = 4096
+_LONGEST_LAST_LINE: Final = 1000
+_NO_MODULE: Final = (
+    "This sandbox does not have that module: use the standard library, or ask the operator to grant an image that has "
+    "it (`data` has numpy, pandas and matplotlib)."
+)
 
 
 def clean(output: CageOutput, exact_secrets: Sequence[str] = ()) -> CleanOutput:
@@ -41,8 +46,9 @@ def clean(output: CageOutput, exact_secrets: Sequence[str] = ()) -> CleanOutput:
     stdout = clean_bytes(output.stdout, terms, exact_secrets, cut_before="stdout" in already)
     stderr = clean_bytes(output.stderr, terms, exact_secrets, cut_before="stderr" in already)
     data = clean_json(None if output.refusal else output.data, terms, exact_secrets)
-    error = _message(output.refusal.message if output.refusal else None, terms, exact_secrets)
-    hint = _message(output.refusal.hint if output.refusal else None, terms, exact_secrets)
+    last_line = "" if "stderr" in already else _last_line(output)
+    error = _message(_told(output.refusal, last_line), terms, exact_secrets)
+    hint = _message(_hint(output.refusal, last_line), terms, exact_secrets)
     artifacts = _artifacts(output.artifacts, exact_secrets)
     truncated = _truncations(
         already, {"stdout": (stdout.kept, stdout.dropped), "stderr": (stderr.kept, stderr.dropped),
@@ -64,6 +70,28 @@ def clean(output: CageOutput, exact_secrets: Sequence[str] = ()) -> CleanOutput:
         labels=_labels(findings, private=output.private, withheld=withheld),
         findings=MappingProxyType(dict(findings)),
     )
+
+
+def _last_line(output: CageOutput) -> str:
+    """What a Python program that failed says last: the exception. Empty for any other tool, and when it is very long
+    (a cut before redaction could leave half a secret)."""
+    refusal, declaration = output.refusal, output.approved.screened.authorized.valid.declaration
+    if refusal is None or refusal.code != "program.exit" or "python" not in declaration.kinds.values():
+        return ""
+    lines = output.stderr.decode("utf-8", "replace").rstrip().splitlines()
+    return lines[-1] if lines and len(lines[-1]) <= _LONGEST_LAST_LINE else ""
+
+
+def _told(refusal: Refusal | None, last_line: str) -> str | None:
+    if refusal is None or not last_line:
+        return refusal.message if refusal else None
+    return f"{refusal.message}: {last_line}"
+
+
+def _hint(refusal: Refusal | None, last_line: str) -> str | None:
+    if last_line.startswith("ModuleNotFoundError:"):
+        return _NO_MODULE
+    return refusal.hint if refusal else None
 
 
 def _message(text: str | None, terms: OutputTerms, exact_secrets: Sequence[str]) -> Cleaned | None:

@@ -7,6 +7,7 @@ and linear-time patterns; this module only runs them. It trusts declarations, no
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
@@ -115,10 +116,39 @@ def _check_schema(validator: Validator, arguments: dict[str, Any], declaration: 
     problems = []
     for error in validator.iter_errors(arguments):
         path = "/".join(str(part) for part in error.instance_path) or "arguments"
-        problems.append(f"{path}: {error.message}"[:MAX_PROBLEM_CHARS])
+        problems.append(f"{path}: {_problem(error)}"[:MAX_PROBLEM_CHARS])
         if len(problems) == MAX_PROBLEMS:
             break
     _refuse("arguments.schema", "; ".join(problems), _repair(declaration))
+
+
+_SIZES: Final = {
+    "maxLength": "characters, at most", "minLength": "characters, at least", "maxItems": "items, at most",
+    "minItems": "items, at least", "maxProperties": "properties, at most", "minProperties": "properties, at least",
+}  # fmt: skip
+_BOUNDS: Final = {
+    "minimum": "is below the minimum of", "maximum": "is above the maximum of", "exclusiveMinimum": "must be more than",
+    "exclusiveMaximum": "must be less than", "multipleOf": "must be a multiple of", "type": "must be of type",
+    "const": "must be", "enum": "must be one of", "pattern": "does not match", "format": "is not in the format",
+}  # fmt: skip
+
+
+def _problem(error: Any) -> str:
+    """What is wrong, from the schema's words and sizes alone: the value itself may be long, secret or hostile."""
+    name, value = error.kind.name, error.kind.value
+    if name == "required":
+        return f"{json.dumps(value)} is a required property"
+    if name in ("additionalProperties", "unevaluatedProperties"):
+        names = ", ".join(repr(str(item)[:40]) for item in value[:3])
+        return f"unknown: {names}{' and more' if len(value) > 3 else ''}"
+    if name in _SIZES:
+        return f"{len(error.instance)} {_SIZES[name]} {value}"
+    if name in _BOUNDS:
+        listed = value if name == "enum" else sorted(value) if isinstance(value, list) and name == "type" else [value]
+        return f"{_BOUNDS[name]} {', '.join(item if name == 'type' else json.dumps(item) for item in listed)}"
+    if name == "uniqueItems":
+        return "holds an item twice"
+    return f"does not satisfy `{name}`"
 
 
 def _repair(declaration: ToolDeclaration) -> str:

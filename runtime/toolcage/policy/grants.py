@@ -87,7 +87,9 @@ class GrantCompiler:
             near = nearest(tool, self.declarations)
             meant = f"did you mean `{near}`? " if near else ""
             known = ", ".join(sorted(self.declarations)) or "none"
-            self.findings.add(path, f"there is no tool `{tool}`; {meant}exact names only: {known}")
+            self.findings.add(path, f"there is no tool `{tool}`; {meant}exact names only: {known}."
+                                    " Tools of your own must be given too: tools=[...] of a runtime, --tools FILE of"
+                                    " a command")  # fmt: skip
         return declaration
 
     def _tightened(self, declared: ToolDeclaration, file: GrantFile, path: KeyPath) -> ToolDeclaration:

@@ -24,7 +24,7 @@ from typing import Any, Final
 from toolcage.tools.base import Tool, ToolFailure
 
 WORKSPACE: Final = "/workspace"
-FILENAME: Final = "<program>"
+FILENAME: Final = "program.py"
 MAX_VALUE_BYTES: Final = 16 * 1024
 MAX_REPR_CHARACTERS: Final = 4 * 1024
 MAX_DEPTH: Final = 20

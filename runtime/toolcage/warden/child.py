@@ -33,7 +33,11 @@ _BASE: Final = "toolcage.tools.base"
 _PUBLIC: Final = ("StandardTool", "Tool", "ToolFailure", "ToolResult", "tool")
 _ERROR_CHARS: Final = 2_000
 _TRACEBACK_CHARS: Final = 64 * 1024
-_OWN_FRAMES: Final = (__file__, "<toolcage", "<frozen importlib", importlib.__file__)
+_NOT_SHIPPED: Final = (
+    "For the tool's author: modules beside the tool's own come along where it imports them by name at its top, others "
+    "with ships=(...); packages must be in the cage's image."
+)
+_OWN_FRAMES: Final = (__file__, "<toolcage", "toolcage.", "<frozen importlib", importlib.__file__)
 
 
 class _Failed(Exception):
@@ -191,7 +195,7 @@ class _Memory(importlib.abc.Loader):
         below = any(other.startswith(name + ".") for other in self.sources)
         if name not in self.sources and (not below or _installed(name, path)):
             return None
-        spec = importlib.machinery.ModuleSpec(name, self, origin=f"<{name}>", is_package=below)
+        spec = importlib.machinery.ModuleSpec(name, self, origin=f"{name}.py", is_package=below)
         spec.has_location = True  # gives the module a __file__, which tracebacks and inspect ask for
         return spec
 
@@ -200,7 +204,7 @@ class _Memory(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         name = module.__name__
-        source, filename = self.get_source(name), f"<{name}>"
+        source, filename = self.get_source(name), f"{name}.py"
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         exec(compile(source, filename, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - this is the import
 
@@ -242,7 +246,8 @@ def _import(name: str) -> types.ModuleType:
         raise
     except BaseException as error:  # noqa: BLE001 - a module may raise anything while it is imported
         answer = _raised(error)
-        raise _Failed(f"the tool's module {name} cannot be imported: {answer['error']}", "tool.import_failed") from None
+        text = f"the tool's module {name} cannot be imported: {answer['error']}"
+        raise _Failed(text, "tool.import_failed", answer["hint"]) from None
 
 
 # --- ending --------------------------------------------------------------------------------------------------------
@@ -262,7 +267,7 @@ def _raised(error: BaseException) -> dict[str, Any]:
         sys.stderr.write(shown[-_TRACEBACK_CHARS:])
     except Exception:  # noqa: BLE001, S110 - nothing that a tool left behind may cost the answer
         pass
-    return failure(text, "tool.exception")
+    return failure(text, "tool.exception", _NOT_SHIPPED if isinstance(error, ModuleNotFoundError) else None)
 
 
 def _exit_code(leaving: SystemExit) -> int:

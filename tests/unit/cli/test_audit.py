@@ -79,3 +79,36 @@ def test_show_gives_the_last_records_or_those_of_one_call(folder: Path) -> None:
     of_call = runner.invoke(app, ["show", str(folder), "--call", "c1", "--json"])
     assert [json.loads(line)["type"] for line in of_call.output.splitlines()] == ["intent", "closing"]
     assert of_call.output.isascii()
+
+
+def test_without_a_path_the_users_own_log_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLCAGE_STATE_DIR", str(folder.parent))
+    assert "ok: 4 record(s)" in runner.invoke(app, ["verify"]).output
+    assert "analyst" in runner.invoke(app, ["show"]).output
+
+
+def test_a_call_is_found_by_the_beginning_of_its_id_and_a_miss_is_told(folder: Path) -> None:
+    assert "analyst" in runner.invoke(app, ["show", str(folder), "--call", "c"]).output
+    missed = runner.invoke(app, ["show", str(folder), "--call", "zz"])
+    assert "no record of a call whose id begins with zz" in missed.output
+
+
+def test_the_table_fits_80_columns_and_ids_are_cut_to_what_tells_them_apart(tmp_path: Path) -> None:
+    with AuditLog.open(tmp_path / "audit", runtime_id="run") as log:
+        for name in ("0123456789axyz", "0123456789bxyz"):
+            intent = log.append(Intent(call_id=name, role="analyst", tool="query_database", arguments="{}"))
+            intent.wait()
+            log.append(Closing(call_id=name, intent=intent.seq, status="denied", code="policy.no_match"))
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["show", str(tmp_path / "audit")])
+    assert max(map(len, done.output.splitlines())) <= 80
+    assert "0123456789a " in done.output
+    assert "xyz" not in done.output
+    assert "query_database" in done.output
+
+
+def test_the_last_records_are_the_latest_of_all_runtimes(tmp_path: Path) -> None:
+    for runtime_id in ("zz", "aa"):
+        with AuditLog.open(tmp_path / "audit", runtime_id=runtime_id) as log:
+            log.append(Event(type="note", note=f"by {runtime_id}")).wait()
+    shown = json.loads(runner.invoke(app, ["show", str(tmp_path / "audit"), "--last", "1", "--json"]).output)
+    assert shown["note"] == "by aa"

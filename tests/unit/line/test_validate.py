@@ -108,6 +108,35 @@ def test_a_huge_value_does_not_come_back_in_the_error() -> None:
     assert len(refusal({"query": "c" * 500_000}).message) < 2000
 
 
+@pytest.mark.parametrize(
+    ("fragment", "value", "told"),
+    [
+        ({"type": "string", "maxLength": 5}, "hunter2" * 3, "a: 21 characters, at most 5"),
+        ({"type": "string", "minLength": 9}, "hunter2", "a: 7 characters, at least 9"),
+        ({"type": "string", "enum": ["x", "y"]}, "hunter2", 'a: must be one of "x", "y"'),
+        ({"const": 3}, "hunter2", "a: must be 3"),
+        ({"type": ["integer", "null"]}, "hunter2", "a: must be of type integer, null"),
+        ({"type": "integer"}, {"hunter2": "hunter2"}, "a: must be of type integer"),
+        ({"type": "string", "pattern": "^x$"}, "hunter2", 'a: does not match "^x$"'),
+        ({"type": "string", "format": "date"}, "hunter2", 'a: is not in the format "date"'),
+        ({"type": "array", "maxItems": 1}, ["hunter2", "x"], "a: 2 items, at most 1"),
+        ({"type": "array", "uniqueItems": True}, ["hunter2", "hunter2"], "a: holds an item twice"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "hunter2", "a: does not satisfy `anyOf`"),
+        ({"not": {"type": "string"}}, "hunter2", "a: does not satisfy `not`"),
+        ({"type": "number", "maximum": 1}, 4711, "a: is above the maximum of 1"),
+        ({"type": "number", "multipleOf": 2}, 4711, "a: must be a multiple of 2"),
+        ({"type": "object", "maxProperties": 0}, {"b": "hunter2"}, "a: 1 properties, at most 0"),
+        ({"contains": {"type": "integer"}}, ["hunter2"], "a: does not satisfy `contains`"),
+    ],
+)
+def test_no_value_comes_back_in_an_error(fragment: dict[str, Any], value: Any, told: str) -> None:
+    schema = {"type": "object", "properties": {"a": fragment}, "required": ["a"]}
+    message = refusal({"a": value}, schema=schema).message
+    assert message == told
+    assert "hunter2" not in message
+    assert "4711" not in message
+
+
 def test_a_pattern_that_backtracks_elsewhere_is_matched_in_linear_time() -> None:
     assert refusal({"query": "a" * 200_000 + "c"}).code == "arguments.schema"
 

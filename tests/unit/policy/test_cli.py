@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
+from toolcage.cage.images import ImageLock
 from toolcage.cli.policy import app
 from toolcage.policy.schema import role_schema
 
@@ -204,3 +207,64 @@ def test_junit_holds_a_test_for_each_case_and_what_failed(tmp_path: Path) -> Non
     assert [case.get("name") for case in suite] == ["loads", "line 6: calculate_expression", "line 7: <&\\u0007\"'>"]
     run("test", written(tmp_path, "version: 2\n"), "--junit", report)
     assert ElementTree.parse(report).getroot()[0].get("failures") == "1"
+
+
+WRITER = """version: 1
+role: writer
+tools:
+  turn_around:
+    allow: [{}]
+tests:
+  - {call: turn_around, args: {text: a}, expect: ok}
+"""
+THEIRS = """from toolcage import tool
+
+@tool
+def turn_around(text: str) -> str:
+    'Turns a text around.'
+    return text[::-1]
+"""
+
+
+def test_a_policy_of_a_strangers_tool_is_told_how_to_name_its_file(tmp_path: Path) -> None:
+    (tmp_path / "writer.yaml").write_text(WRITER)
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["check", str(tmp_path / "writer.yaml")])
+    assert done.exit_code == 1
+    assert "--tools FILE" in done.output
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("command", ["check", "test"])
+def test_a_policy_of_a_strangers_tool_loads_when_its_file_is_given(tmp_path: Path, command: str) -> None:
+    (tmp_path / "writer.yaml").write_text(WRITER)
+    (tmp_path / "theirs.py").write_text(THEIRS)
+    arguments = [command, str(tmp_path / "writer.yaml"), "--tools", str(tmp_path / "theirs.py")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_resources_file_in_a_folder_of_policies_is_passed_over_with_a_note(tmp_path: Path) -> None:
+    (tmp_path / "none.yaml").write_text("version: 1\nrole: none\ntools: {}\n")
+    (tmp_path / "resources.yaml").write_text("version: 1\ndatabases: {}\n")
+    done = CliRunner().invoke(app, ["check", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "is a resources file, not a policy" in done.output
+    assert CliRunner().invoke(app, ["check", str(tmp_path / "resources.yaml")]).exit_code == 1
+
+
+def test_an_image_that_nobody_built_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "version: 1\nrole: one\ntools:\n  execute_python:\n    allow: [{}]\n    sandbox: {image: dta}\n"
+    (tmp_path / "one.yaml").write_text(text)
+    monkeypatch.setenv("TOOLCAGE_STATE_DIR", str(tmp_path))
+    assert CliRunner().invoke(app, ["check", str(tmp_path / "one.yaml")]).exit_code == 0  # nothing is built: unknown
+    monkeypatch.setattr(ImageLock, "load", lambda _: _Lock())
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["check", str(tmp_path / "one.yaml")])
+    assert done.exit_code == 1
+    assert "one.yaml:4: tools.execute_python: there is no image `dta`; write one of data, python" in done.output
+
+
+class _Lock:
+    images = MappingProxyType({"python": object()})
+
+    def names(self) -> tuple[str, ...]:
+        return ("data", "python")

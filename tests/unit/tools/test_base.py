@@ -101,7 +101,10 @@ def properties(made: Tool) -> dict[str, Any]:
         lambda: Tool.execute(Shout(), text="a") if Tool.execute is Shout.execute else Shout.execute(Shout(), text="a"),
     ],
 )  # fmt: skip
-def test_a_call_outside_a_session_is_denied_with_a_hint_and_runs_nothing(answer: Any) -> None:
+def test_a_call_outside_a_session_is_denied_with_a_hint_and_runs_nothing(
+    answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "_call_through", None)  # as in a program that made no runtime yet
     result = answer()
     assert result.success is False
     assert result["data"] is None

@@ -81,7 +81,7 @@ def test_large_values_are_cut(tmp_path: pathlib.Path) -> None:
 def test_an_error_prints_an_ordinary_traceback_with_source_lines_and_without_our_frames(tmp_path: pathlib.Path) -> None:
     ran = run("def f():\n    return 1 / 0\nprint('before')\nf()", tmp_path)
     assert (ran.code, ran.value, ran.stdout) == (1, None, "before\n")
-    assert ran.stderr.startswith('Traceback (most recent call last):\n  File "<program>", line 4, in <module>\n')
+    assert ran.stderr.startswith('Traceback (most recent call last):\n  File "program.py", line 4, in <module>\n')
     assert "return 1 / 0" in ran.stderr
     assert ran.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
     assert "execute_python" not in ran.stderr
@@ -90,7 +90,7 @@ def test_an_error_prints_an_ordinary_traceback_with_source_lines_and_without_our
 def test_a_syntax_error_is_shown_with_its_line(tmp_path: pathlib.Path) -> None:
     ran = run("x = 1\ny = = 2", tmp_path)
     assert ran.code == 1
-    assert 'File "<program>", line 2' in ran.stderr
+    assert 'File "program.py", line 2' in ran.stderr
     assert "y = = 2" in ran.stderr
     assert "execute_python" not in ran.stderr
 
