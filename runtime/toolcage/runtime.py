@@ -18,6 +18,7 @@ import secrets
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -378,7 +379,7 @@ class Runtime:
             await trail.intend()
             session.memory.used(authorized.valid.declaration.effects)
             async with live_output(authorized.output, on_output) as stream:
-                output = await execute(approved, means=self._means, on_output=stream)
+                output = await execute(approved, means=self._means, session=session.id, on_output=stream)
             cleaned = await _cleaned(output)
             if f"tool:{authorized.valid.declaration.name}" in self._sources:  # off the loop: it reads the whole result
                 await asyncio.to_thread(session.memory.learned, cleaned)
@@ -526,6 +527,8 @@ class Session:
         self.user_said(request)
         self._tokens: list[contextvars.Token[Session | None]] = []
         self._ended = False
+        self._forgotten = weakref.finalize(self, runtime._means.end_session_soon, self.id)
+        self._forgotten.atexit = False
 
     @property
     def role(self) -> Role:
@@ -665,12 +668,19 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _current.reset(self._tokens.pop())
-        self._ended = not self._tokens
+        if not self._tokens:
+            self.close()
+
+    def close(self) -> None:
+        """Ends the session and what it keeps between its calls, as the end of its `with` block does; a call of `session`
+        isolation that runs ends as `cancelled`. Later calls raise RuntimeClosedError until it is entered again."""
+        self._ended = True
+        self._runtime._means.end_session(self.id)
 
     def _check_open(self) -> None:
         self._runtime._check_open()
         if self._ended:
-            raise RuntimeClosedError("the session ended with its `with` block; enter it again, or make a new one")
+            raise RuntimeClosedError("the session ended with its `with` block or `close`; enter it again, or make a new one")
 
     async def _answer(
         self,

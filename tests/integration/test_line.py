@@ -49,7 +49,7 @@ def genuine(lasting: Any) -> dict[type, Any]:
     authorized = authorize(valid, role=role)
     screened = screen(authorized)
     approved = asyncio.run(approve(screened, session="s", approver=None))
-    output = asyncio.run(execute(approved, means=runtime._means))
+    output = asyncio.run(execute(approved, means=runtime._means, session="s"))
     made = [call, valid, authorized, screened, approved, output, clean(output)]
     return {type(item): item for item in made}
 
@@ -62,7 +62,7 @@ def _stages(runtime: Any, role: Any) -> dict[type, Callable[[Any], object]]:
         types.ValidCall: lambda item: authorize(item, role=role),
         types.AuthorizedCall: screen,
         types.ScreenedCall: lambda item: asyncio.run(approve(item, session="s", approver=None)),
-        types.ApprovedCall: lambda item: asyncio.run(execute(item, means=runtime._means)),
+        types.ApprovedCall: lambda item: asyncio.run(execute(item, means=runtime._means, session="s")),
         types.CageOutput: clean,
         types.CleanOutput: lambda item: result(item, audit_id="a", duration_ms=0.0),
     }  # fmt: skip

@@ -20,6 +20,7 @@ _WARDEN: Final = (
     "toolcage.warden.supervisor", "toolcage.warden.zygote", "toolcage.warden.door", "toolcage.warden.call",
     "toolcage.warden.init", "toolcage.warden.serial", "toolcage.warden.main",
 )  # fmt: skip
+_SESSION: Final = ("toolcage.warden.interpreter", "toolcage.warden.lasting")
 _CHILD: Final = ("toolcage.warden.document", "toolcage.warden.child")
 _DECLARING: Final = (
     "toolcage.tools.base", "toolcage.tools.docstring", "toolcage.tools.annotations", "toolcage.tools.describe",
@@ -63,8 +64,10 @@ def encode_bundle(spec: CageSpec, *, lease_s: float, modules: tuple[str, ...], p
     """The document that a cage of `spec` reads first. `modules` are our own tool modules to import ahead of any call;
     `preload` names modules of the image that are worth importing there."""
     filters = bpf.filters() if spec.isolation == "namespace" else {}
+    *before, main = _WARDEN
+    warden = (*before, *(_SESSION if spec.isolation == "session" else ()), main)
     document = {
-        "warden_modules": [(name, _source(name)) for name in _WARDEN],
+        "warden_modules": [(name, _source(name)) for name in warden],
         "child_modules": [(name, _source(name)) for name in _CHILD],
         "tool_modules": {name: _source(name) for name in (*_DECLARING, *modules)},
         "preload": list(preload),

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, assert_never
 
 from toolcage.cage import attest, wire
 from toolcage.cage.bundle import COMMAND, encode_bundle
@@ -24,6 +24,7 @@ from toolcage.cage.engine import Engine
 from toolcage.cage.report import MIB, Broken, CageReport, CallOrder, CollectedFile, EngineState
 from toolcage.cage.spec import LABEL_HOST, LABEL_LEASE, LABEL_RUNTIME, CageSpec, container_config
 from toolcage.errors import EngineError
+from toolcage.types import Isolation
 
 START_S: Final = 30.0
 GRACE_S: Final = 2.0
@@ -131,7 +132,8 @@ class LiveCage:
     def call(self, order: CallOrder, on_output: OnOutput | None = None) -> CageReport:
         """Runs one call. Never raises for what the cage does: the report says it.
 
-        A cage is used once; with `namespace` isolation it stays `reusable` after a call that ended well.
+        A cage is used once; with `namespace` isolation it stays `reusable` after a call that ended well, with `session`
+        isolation also after one whose program failed in an ordinary way.
         """
         if not self.reusable:
             raise RuntimeError("this cage may not be used again")
@@ -153,7 +155,7 @@ class LiveCage:
         if self._cancelled.is_set():
             broken = "cancelled"
         report = intake.report(broken, time.monotonic() - started, self.last_words())
-        self.reusable = self.recipe.spec.isolation == "namespace" and self.calls < MAX_CALLS and _ended_well(report)
+        self.reusable = self.calls < MAX_CALLS and _may_go_on(self.recipe.spec.isolation, report)
         return report
 
     def _send_order(self, order: CallOrder, deadline: float) -> None:
@@ -210,10 +212,18 @@ class LiveCage:
         return self._door.last_words.decode("utf-8", "replace")
 
 
-def _ended_well(report: CageReport) -> bool:
-    """No error, no limit, nothing unusual: only then may another call follow in the same cage."""
-    well = report.broken is None and report.limit is None and report.status == 0 and report.oom_kills == 0
-    return well and report.again
+def _may_go_on(isolation: Isolation, report: CageReport) -> bool:
+    """Whether another call may follow in the same cage. After a limit never; after an error only where the mode's very
+    point is that the program goes on."""
+    within = report.again and report.broken is None and report.limit is None and report.oom_kills == 0
+    match isolation:
+        case "container":
+            return False
+        case "namespace":
+            return within and report.status == 0
+        case "session":
+            return within and report.pids_refused == 0
+    assert_never(isolation)
 
 
 class _Intake:

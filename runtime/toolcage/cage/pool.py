@@ -80,6 +80,7 @@ class Pool:
         self._changed = threading.Condition()
         self._shelves: dict[str, _Shelf] = {}
         self._running: set[LiveCage] = set()
+        self._making = 0
         self._waiting = 0
         self._closed = False
         self._ended = False
@@ -124,6 +125,35 @@ class Pool:
             self.give_back(cage)
             raise PoolClosed
         return cage
+
+    def make(self, recipe: CageRecipe) -> LiveCage:
+        """A new cage that was on no shelf: its taker keeps it, and gives it back to have it removed. It counts like one
+        that runs, and ends with the pool. Raises PoolBusy, PoolClosed or EngineError."""
+        end = time.monotonic() + self._terms.max_wait_s
+        with self._changed:
+            while not self._closed and self._total() >= self._terms.max_cages and not self._evict(None):
+                self._queue_up(end)
+            if self._closed:
+                raise PoolClosed
+            self._making += 1
+        try:
+            cage = self._create(recipe)
+        except BaseException:
+            self._made(None)
+            raise
+        if not self._made(cage):
+            self.give_back(cage)
+            raise PoolClosed
+        return cage
+
+    def _made(self, cage: LiveCage | None) -> bool:
+        """Whether the pool is still open now that a creation has ended."""
+        with self._changed:
+            self._making -= 1
+            if cage is not None:
+                self._running.add(cage)
+            self._changed.notify_all()
+            return not self._closed
 
     def _take_idle_or_place(self, recipe: CageRecipe) -> LiveCage | None:
         """An idle cage, or None once there is room to create one (then counted as coming)."""
@@ -187,7 +217,7 @@ class Pool:
             shelves = self._shelves.values()
             return {
                 "idle": sum(len(shelf.idle) for shelf in shelves),
-                "coming": sum(shelf.coming for shelf in shelves),
+                "coming": self._total_coming(),
                 "running": len(self._running),
                 "waiting": self._waiting,
                 **self._counts,
@@ -206,7 +236,7 @@ class Pool:
             cage.kill()
         end = time.monotonic() + timeout_s
         with self._changed:
-            while (self._running or any(shelf.coming for shelf in self._shelves.values())) and time.monotonic() < end:
+            while (self._running or self._total_coming()) and time.monotonic() < end:
                 self._changed.wait(0.2)
         with self._changed:
             for cage in (*idle, *self._running):
@@ -222,7 +252,10 @@ class Pool:
         return self._shelves.setdefault(recipe.spec.digest, _Shelf(recipe=recipe))
 
     def _total(self) -> int:
-        return len(self._running) + sum(len(shelf.idle) + shelf.coming for shelf in self._shelves.values())
+        return len(self._running) + self._total_coming() + sum(len(shelf.idle) for shelf in self._shelves.values())
+
+    def _total_coming(self) -> int:
+        return self._making + sum(shelf.coming for shelf in self._shelves.values())
 
     def _drop_dead(self, shelf: _Shelf) -> None:
         """A cage that died on the shelf (the engine was restarted, somebody killed it) is nobody's call to lose."""
@@ -231,7 +264,7 @@ class Pool:
             shelf.idle.remove(cage)
             self._doomed.put(cage)
 
-    def _evict(self, wanting: _Shelf) -> bool:
+    def _evict(self, wanting: _Shelf | None) -> bool:
         """Makes room by giving up the idle cage of the kind that was used longest ago."""
         others = [shelf for shelf in self._shelves.values() if shelf.idle and shelf is not wanting]
         if not others:

@@ -160,8 +160,11 @@ def _tmpfs(spec: CageSpec, uid: int) -> dict[str, str]:
 def weakenings(spec: CageSpec) -> list[str]:
     """One sentence for each choice that makes this cage weaker than the strongest one. Empty = nothing to report."""
     found = []
-    if spec.isolation != "container":
-        found.append(f"isolation {spec.isolation}: calls share one container")
+    if spec.isolation == "namespace":
+        found.append("isolation namespace: calls share one container, each in namespaces of its own")
+    elif spec.isolation == "session":
+        found.append("isolation session: the calls of one session share one container and interpreter; whatever one of"
+                     " them leaves behind, the next ones meet")  # fmt: skip
     if spec.runtime is None:
         found.append("the engine's default runtime: the tool shares the host's kernel; runtime runsc (gVisor) does not")
     return found

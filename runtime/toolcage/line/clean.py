@@ -55,8 +55,10 @@ def clean(output: CageOutput, exact_secrets: Sequence[str] = ()) -> CleanOutput:
                   "data": (data.kept, data.dropped)},
     )  # fmt: skip
     findings: Counter[str] = sum((c.findings for c in (stdout, stderr, data, error, hint) if c), Counter())
-    if truncated:
+    if any(one.part != "session" for one in truncated):
         findings["truncated"] = max(findings["truncated"], 1)
+    if "session" in already:  # its variables and files, not something of this output
+        findings["session_restarted"] = 1
     withheld = bool(findings["injection_suspected"]) and terms.on_injection != "flag"
     return _mint(
         output=output,

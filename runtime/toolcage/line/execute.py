@@ -47,6 +47,7 @@ MAX_TOOL_TEXT: Final = 4000
 _CODE: Final = re.compile(r"[a-z0-9_]{1,30}(\.[a-z0-9_]{1,30}){0,2}")
 _CAGE_FAMILIES: Final = frozenset({"calc", "python", "result", "shell", "sql", "tool"})
 """The only families of codes that a cage may claim; the others are the line's own word."""
+_SESSION_LOST: Final = Truncation(part="session", kept=0, dropped=None)
 _RUNS_PROGRAMS: Final = frozenset({"python", "shell"})
 
 _mint = claim_seal(CageOutput)
@@ -60,6 +61,7 @@ class _Run:
 
     approved: ApprovedCall
     means: Means
+    session: str
     on_output: OnOutput | None
     lock: threading.Lock = field(default_factory=threading.Lock)
     cage: LiveCage | None = None
@@ -79,9 +81,11 @@ class _Run:
             cage.kill()
 
 
-async def execute(approved: ApprovedCall, *, means: Means, on_output: OnOutput | None = None) -> CageOutput:
+async def execute(
+    approved: ApprovedCall, *, means: Means, session: str, on_output: OnOutput | None = None
+) -> CageOutput:
     """The output of the call, whatever it was. `on_output` gets (`stdout` or `stderr`, bytes) as they come, from a
-    worker thread.
+    worker thread. `session` is whose call it is: with `session` isolation it meets what earlier ones left.
 
     Raises Refused when nothing ran: `busy`, `unavailable`, or `approval_required` for an approval that expired or was
     used. Cancelling the task kills the cage before the cancellation goes on.
@@ -93,7 +97,7 @@ async def execute(approved: ApprovedCall, *, means: Means, on_output: OnOutput |
             Refusal(status="approval_required", code="approval.expired", message="the approval has expired",
                     hint="Ask again.", retryable=True)
         )  # fmt: skip
-    run = _Run(approved=approved, means=means, on_output=on_output)
+    run = _Run(approved=approved, means=means, session=session, on_output=on_output)
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[CageOutput] = loop.create_future()
     threading.Thread(target=_work, args=(run, loop, ended), daemon=True, name="toolcage-call").start()
@@ -152,7 +156,7 @@ def _execute(run: _Run) -> CageOutput:
     authorized = run.approved.screened.authorized
     queued = time.monotonic()
     try:
-        cage = run.means.take(authorized)
+        cage, lost = run.means.take(authorized, run.session)
     except PoolBusy:
         raise _unready("busy", "pool.busy", "every sandbox is in use", None) from None
     except PoolClosed:
@@ -174,7 +178,7 @@ def _execute(run: _Run) -> CageOutput:
             cage.kill()
     finally:
         run.means.give_back(cage)
-    return _output(run.approved, report, classify(report, state, wall_s=order.wall_s), queue_s)
+    return _output(run.approved, report, classify(report, state, wall_s=order.wall_s), queue_s, lost=lost)
 
 
 def _order(run: _Run, recipe: CageRecipe) -> CallOrder:
@@ -194,7 +198,9 @@ def _order(run: _Run, recipe: CageRecipe) -> CallOrder:
     )
 
 
-def _output(approved: ApprovedCall, report: CageReport, refusal: Refusal | None, queue_s: float) -> CageOutput:
+def _output(
+    approved: ApprovedCall, report: CageReport, refusal: Refusal | None, queue_s: float, *, lost: bool
+) -> CageOutput:
     authorized = approved.screened.authorized
     data, failure = None, None
     if refusal is None or (refusal.code == "program.exit" and report.result):
@@ -209,7 +215,7 @@ def _output(approved: ApprovedCall, report: CageReport, refusal: Refusal | None,
         stderr=report.stderr,
         exit_code=exit_code(report),
         artifacts=artifacts,
-        truncated=_truncated(report),
+        truncated=(*_truncated(report), *([_SESSION_LOST] if lost else [])),
         usage=Usage(
             queue_s=queue_s,
             wall_s=report.wall_s,

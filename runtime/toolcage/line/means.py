@@ -3,6 +3,7 @@
 Connected when first needed, so a runtime starts without an engine and a call then says `unavailable`; later requests
 ask the engine anew, so that heals. It decides nothing about a call: recipes follow from the terms that the policy
 fixed. Where the host cannot give `namespace` isolation, `container` is used, the next stronger; never a weaker one.
+A cage with `session` isolation belongs to one session and one tool, and is kept for their next call.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from toolcage.cage.outcome import classify
 from toolcage.cage.pool import Pool, PoolClosed, PoolTerms
 from toolcage.cage.report import CageReport, CallOrder
 from toolcage.cage.seccomp import load_profile
+from toolcage.cage.session_cages import LEASE_S, Holder, SessionCages
 from toolcage.cage.spec import CageSpec
 from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
@@ -59,6 +61,7 @@ class Means:
         self._lock = threading.RLock()
         self._engine: Engine | None = None
         self._pool: Pool | None = None
+        self._sessions: SessionCages | None = None
         self._closed = False
         self._namespaces = True
         self._images: dict[str, tuple[str, frozenset[str]]] = {}
@@ -75,14 +78,23 @@ class Means:
                 for container in sweep.sweep(self._engine, self._state_dir, self._owner):
                     self._on_problem(f"removed container {container[:12]}, which a runtime that is gone left behind")
                 self._pool = Pool(self._engine, self._owner, self._terms, self._on_problem)
+                self._sessions = SessionCages(self._pool, self._terms)
             return self._pool
 
-    def take(self, authorized: AuthorizedCall) -> LiveCage:
-        """A cage for this call. Raises PoolBusy, PoolClosed, ImageError, ResourceError or EngineError.
+    def take(self, authorized: AuthorizedCall, session: str) -> tuple[LiveCage, bool]:
+        """A cage for this call of that session, and whether it replaces one whose variables the session has lost.
 
-        Where the host cannot give `namespace` isolation, this and every later call gets `container`, the next stronger.
+        Raises PoolBusy, PoolClosed, ImageError, ResourceError or EngineError. Where the host cannot give `namespace`
+        isolation, this and every later call gets `container`, the next stronger.
         """
         recipe = self.recipe(authorized)
+        if recipe.spec.isolation == "session":
+            name = authorized.valid.declaration.name
+            assert self._sessions is not None
+            return self._sessions.take(Holder(session=session, tool=name), recipe, self._tool(name).shipment.digest)
+        return self._take(authorized, recipe), False
+
+    def _take(self, authorized: AuthorizedCall, recipe: CageRecipe) -> LiveCage:
         try:
             return self.pool().take(recipe)
         except EngineError as error:
@@ -95,7 +107,21 @@ class Means:
     def give_back(self, cage: LiveCage) -> None:
         """Takes a cage off a call's hands; also while closing."""
         assert self._pool is not None
-        self._pool.give_back(cage)
+        assert self._sessions is not None
+        if not self._sessions.give_back(cage):
+            self._pool.give_back(cage)
+
+    def end_session(self, session: str) -> None:
+        """Ends what the session keeps between its calls."""
+        with self._lock:
+            sessions = self._sessions
+        if sessions is not None:
+            sessions.end(session)
+
+    def end_session_soon(self, session: str) -> None:
+        """The same for a session that nobody holds any more. Safe in a finalizer."""
+        if self._sessions is not None:
+            self._sessions.end_soon(session)
 
     def recipe(self, authorized: AuthorizedCall) -> CageRecipe:
         """How the cage of this call is made. May take snapshots. Raises ImageError, ResourceError or EngineError."""
@@ -129,11 +155,14 @@ class Means:
                 "columns_except": sorted(sql.columns_except),
                 "max_rows": sql.max_rows,
             },
+            "session": authorized.sandbox.isolation == "session",
             "limits": {"max_bytes": authorized.output.max_bytes, "wall_s": authorized.sandbox.wall_s},
         }
 
     def warm(self, terms: SandboxTerms) -> None:
         """Asks for idle cages of these terms, quietly: a call that needs one will say what is wrong."""
+        if terms.isolation == "session":
+            return
         with contextlib.suppress(EngineError, PoolClosed):
             self.pool().warm(self._recipe(terms, None, []))
 
@@ -166,16 +195,20 @@ class Means:
         return data
 
     def stats(self) -> Mapping[str, int]:
-        """The pool's counts; all zero before the first cage."""
+        """The pool's counts, and how many cages wait for their session's next call; nothing before the first cage."""
         with self._lock:
-            pool = self._pool
-        return {} if pool is None else pool.stats()
+            pool, sessions = self._pool, self._sessions
+        if pool is None or sessions is None:
+            return {}
+        return {**pool.stats(), "sessions": sessions.count()}
 
     def close(self) -> None:
         """Ends every cage and connection. Returns when that is done, within a bound."""
         with self._lock:
             self._closed = True
-            pool, engine = self._pool, self._engine
+            pool, sessions, engine = self._pool, self._sessions, self._engine
+        if sessions is not None:
+            sessions.close()
         if pool is not None:
             pool.close()
         if engine is not None:
@@ -194,7 +227,9 @@ class Means:
 
     def _recipe(self, terms: SandboxTerms, tool: RegisteredTool | None, snapshots: list[Snapshot]) -> CageRecipe:
         image_id, accepted = self._image(terms.image)
-        isolation: Isolation = "namespace" if terms.isolation == "namespace" and self._namespaces else "container"
+        isolation: Isolation = terms.isolation
+        if isolation == "namespace" and not self._namespaces:
+            isolation = "container"
         spec = CageSpec(
             image_id=image_id,
             isolation=isolation,
@@ -213,6 +248,7 @@ class Means:
             modules=_our_modules(builtin_tools().values() if warm or tool is None else [tool]),
             preload=PRELOAD if warm else (),
             data={snapshot.file.name: snapshot.content for snapshot in snapshots},
+            **({"lease_s": LEASE_S} if isolation == "session" else {}),
         )
 
     def _image(self, name: str) -> tuple[str, frozenset[str]]:

@@ -63,8 +63,8 @@ _Wall: TypeAlias = Annotated[
 ]
 _Isolation: TypeAlias = Annotated[
     Isolation,
-    BeforeValidator(_one_of("container", "namespace", refused={"session": "is not enforced by this version"})),
-    WithJsonSchema({"enum": ["container", "namespace"]}),
+    BeforeValidator(_one_of("container", "namespace", "session")),
+    WithJsonSchema({"enum": ["container", "namespace", "session"]}),
 ]
 _Html: TypeAlias = Annotated[HtmlMode, BeforeValidator(_one_of("inert", "escape", "clean", "keep"))]
 _Redact: TypeAlias = Annotated[

@@ -3,7 +3,8 @@
 Restricts nothing: what the program may do is what the cage lets any program do. It runs as a fresh `__main__` in
 `/workspace`, its output streams as it is written, an error of its own prints an ordinary traceback and ends with exit
 code 1, `sys.exit` codes are kept, and a bare `await` works. Files that it leaves in the workspace come out as
-artifacts; so do open matplotlib figures.
+artifacts; so do open matplotlib figures. With `session` isolation the interpreter outlives the program: `__main__`, its
+variables, the event loop and the current folder stay for the next one, and figures are closed once they are saved.
 
 Trusts nothing about the program or its objects: calling `repr` on its value is calling the program again, in the
 cage.
@@ -69,62 +70,101 @@ class ExecutePython(Tool):
 
     def execute(self, code: str) -> Any:
         """The value of the last expression of `code`. Raises SystemExit where the program ends with an exit code."""
-        _prepare(code)
+        if "\x00" in code:
+            raise ToolFailure(
+                "python.nul", "The program holds a NUL character.", "Write \\x00 in the program instead."
+            )
+        notebook = _notebook(kept=self.context.get("session") is True)
+        notebook.programs += 1
+        if notebook.programs == 1:
+            _prepare()
+        name = notebook.filename
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        # No modification time: linecache then never looks for such a file and drops nothing.
+        linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
         try:
-            program, last = _compiled(code)
+            program, last = _compiled(code, name)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise _ended_by(error) from None
-        value = _run(program, last)
-        _save_figures()
+        value = _run(program, last, notebook)
+        _save_figures(close=notebook.kept)
         _flush()
         return value
 
 
-def _prepare(code: str) -> None:
-    """Where Python would have the program: its folder, its name, its source lines for tracebacks."""
-    if "\x00" in code:
-        raise ToolFailure("python.nul", "The program holds a NUL character.", "Write \\x00 in the program instead.")
+class _Notebook:
+    """What programs of one interpreter share: their module and, where several await, their event loop."""
+
+    def __init__(self, *, kept: bool) -> None:
+        self.kept = kept
+        self.programs = 0
+        self.main = types.ModuleType("__main__")
+        self.main.__dict__["__builtins__"] = __builtins__
+        self.runner: Any = None
+
+    @property
+    def filename(self) -> str:
+        """A name of its own for each program, so that a traceback shows the lines of the one it came from."""
+        return FILENAME if self.programs == 1 else f"<program {self.programs}>"
+
+    def awaited(self, coroutine: Any) -> Any:
+        import asyncio  # a tenth of a fresh interpreter's start: only for programs that await
+
+        if not self.kept:
+            return asyncio.run(coroutine)
+        if self.runner is None:
+            self.runner = asyncio.Runner()
+        return self.runner.run(coroutine)
+
+
+_kept: list[_Notebook] = []
+
+
+def _notebook(*, kept: bool) -> _Notebook:
+    """The session's, or one for this program alone."""
+    if not kept:
+        return _Notebook(kept=False)
+    if not _kept:
+        _kept.append(_Notebook(kept=True))
+    return _kept[0]
+
+
+def _prepare() -> None:
+    """Where Python would have the program: its folder, its name, its settings."""
     if os.path.isdir(WORKSPACE):
         os.chdir(WORKSPACE)
     sys.path.insert(0, os.getcwd())
     sys.argv = [""]
     os.environ.setdefault("MPLBACKEND", "Agg")
     _lay_out_font_list(os.environ.get("MPLCONFIGDIR", ""))
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-    # No modification time: linecache then never looks for such a file and drops nothing.
-    linecache.cache[FILENAME] = (len(code), None, code.splitlines(keepends=True), FILENAME)
 
 
-def _compiled(code: str) -> tuple[types.CodeType, types.CodeType | None]:
+def _compiled(code: str, name: str) -> tuple[types.CodeType, types.CodeType | None]:
     """The program, and its last statement on its own where that is an expression."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    tree = ast.parse(code, FILENAME)
+    tree = ast.parse(code, name)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         final = tree.body.pop()
         assert isinstance(final, ast.Expr)
-        last = compile(ast.Expression(final.value), FILENAME, "eval", flags)
-    return compile(tree, FILENAME, "exec", flags), last
+        last = compile(ast.Expression(final.value), name, "eval", flags)
+    return compile(tree, name, "exec", flags), last
 
 
-def _run(program: types.CodeType, last: types.CodeType | None) -> Any:
-    main = types.ModuleType("__main__")
-    main.__dict__["__builtins__"] = __builtins__
-    sys.modules["__main__"] = main
+def _run(program: types.CodeType, last: types.CodeType | None, notebook: _Notebook) -> Any:
+    main = sys.modules["__main__"] = notebook.main
     codes = [program] if last is None else [program, last]
     try:
         if any(code.co_flags & inspect.CO_COROUTINE for code in codes):
-            import asyncio  # a tenth of a fresh interpreter's start: only for programs that await
-
-            value = asyncio.run(_evaluated_async(codes, main.__dict__))
+            value = notebook.awaited(_evaluated_async(codes, main.__dict__))
         else:
             for code in codes:
                 value = eval(code, main.__dict__)  # noqa: S307 - running it is the tool's purpose, in a cage
         return _portable(value) if last is not None else None
     except SystemExit as error:
-        _save_figures()
+        _save_figures(close=notebook.kept)
         _flush()
         raise SystemExit(_exit_code(error.code)) from None
     except BaseException as error:  # noqa: BLE001 - the program's outermost frame
@@ -155,7 +195,7 @@ def _ended_by(error: BaseException) -> SystemExit:
     """Prints the traceback as Python would, without the frames of this module, and ends with 1."""
     _flush()
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename != FILENAME:
+    while trace is not None and not _is_program(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     try:
         traceback.print_exception(type(error), error.with_traceback(trace), trace, file=sys.stderr)
@@ -163,6 +203,10 @@ def _ended_by(error: BaseException) -> SystemExit:
         os.write(2, f"{type(error).__name__}\n".encode("utf-8", "backslashreplace"))
     _flush()
     return SystemExit(1)
+
+
+def _is_program(filename: str) -> bool:
+    return filename == FILENAME or filename.startswith("<program ")
 
 
 def _flush() -> None:
@@ -222,9 +266,9 @@ def _lay_out_font_list(folder: str) -> None:
             target.write(source.read())
 
 
-def _save_figures() -> None:
+def _save_figures(*, close: bool) -> None:
     """Open matplotlib figures become files of the workspace, if the program drew any and saved no such picture itself.
-    A file of the program's own is never overwritten."""
+    A file of the program's own is never overwritten. `close` is for a session, whose next program draws others."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return
@@ -235,6 +279,8 @@ def _save_figures() -> None:
             if not _is_saved(picture.getvalue()):
                 with open(_free_name(), "xb") as handle:
                     handle.write(picture.getvalue())
+        if close:
+            pyplot.close("all")
     except Exception as error:  # noqa: BLE001 - the program's own objects; the rest of its result stands
         print(f"a figure could not be saved: {type(error).__name__}", file=sys.stderr)
 

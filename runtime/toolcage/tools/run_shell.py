@@ -5,7 +5,8 @@ bash itself (`execve`), so signals, exit codes and output are bash's own and no 
 reads no login or start-up file and gets an environment that is a constant of this module. Files that it leaves in the
 workspace come out as artifacts. Its mounts are `noexec`: a script that it wrote runs as `bash script.sh`.
 
-There is no result document when all goes well, for there is no Python left to write one.
+There is no result document when all goes well, for there is no Python left to write one. With `session` isolation bash
+is a child instead, because the process must live on: files stay for the next command, variables of bash do not.
 """
 
 import os
@@ -69,6 +70,8 @@ class RunShell(Tool):
         text = _argument(command)
         if os.path.isdir(WORKSPACE):
             os.chdir(WORKSPACE)
+        if self.context.get("session") is True and (pid := os.fork()) != 0:
+            raise SystemExit(_exit_code(os.waitpid(pid, 0)[1]))
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these two, and bash would inherit that
             signal.signal(number, signal.SIG_DFL)
         try:
@@ -76,6 +79,11 @@ class RunShell(Tool):
         except OSError as error:
             message = f"bash could not be started: {os.strerror(error.errno or 0)}"
             raise ToolFailure("shell.not_started", message, "The image of this tool must be one with bash.") from None
+
+
+def _exit_code(status: int) -> int:
+    """As bash itself tells how a command ended."""
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)
 
 
 def _argument(command: str) -> bytes:

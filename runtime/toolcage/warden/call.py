@@ -19,13 +19,21 @@ from toolcage.warden.door import READ_BYTES, Door
 class Call:
     """Made from the host's order; the zygote forks the child that holds the other ends of the pipes."""
 
-    def __init__(self, order: Mapping[str, object], spawn: socket.socket, *, reported: bool = False) -> None:
-        """`reported`: a supervisor tells how the call goes, over a fifth pipe, which is then `report`."""
-        output, result, wall_s = order["output_bytes"], order["result_bytes"], order["wall_s"]
+    def __init__(
+        self,
+        order: Mapping[str, object],
+        spawn: socket.socket,
+        *,
+        reported: bool = False,
+        outputs: tuple[tuple[int, int], tuple[int, int]] | None = None,
+    ) -> None:
+        """`reported`: a supervisor tells how the call goes, over a fifth pipe, which is then `report`. `outputs` are
+        pipes for stdout and stderr that outlive the call; without them it gets its own."""
+        output, answer, wall_s = order["output_bytes"], order["result_bytes"], order["wall_s"]
         assert isinstance(output, int)
-        assert isinstance(result, int)
+        assert isinstance(answer, int)
         assert isinstance(wall_s, int | float)
-        self.caps = {wire.STDOUT: output, wire.STDERR: output, wire.RESULT: result}
+        self.caps = {wire.STDOUT: output, wire.STDERR: output, wire.RESULT: answer}
         self.written = dict.fromkeys(self.caps, 0)
         self.limit: str | None = None
         self.pid: int | None = None
@@ -34,10 +42,12 @@ class Call:
         self.counters_before = counters.read()
         self._unsent = bytearray()
         self._payload_ended = False
-        ends = [os.pipe() for _ in range(4)]
-        self.payload: int | None = ends[0][1]
-        self.readers = {ends[1][0]: wire.STDOUT, ends[2][0]: wire.STDERR, ends[3][0]: wire.RESULT}
-        theirs = [ends[0][0], ends[1][1], ends[2][1], ends[3][1]]
+        self._lasting = frozenset(end for pair in outputs or () for end in pair)
+        stdout, stderr = outputs or (os.pipe(), os.pipe())
+        payload, result = os.pipe(), os.pipe()
+        self.payload: int | None = payload[1]
+        self.readers = {stdout[0]: wire.STDOUT, stderr[0]: wire.STDERR, result[0]: wire.RESULT}
+        theirs = [payload[0], stdout[1], stderr[1], result[1]]
         self.report: int | None = None
         if reported:
             self.report, theirs_report = os.pipe()
@@ -46,9 +56,13 @@ class Call:
             os.set_blocking(descriptor, False)
         self.started = time.monotonic()
         self.deadline = self.started + wall_s
-        spawn.sendmsg([b"f"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", theirs))])
+        try:
+            spawn.sendmsg([b"f"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", theirs))])
+        except OSError:  # the tool's own doing: nobody is left who could run the call
+            self.over = True
         for descriptor in theirs:
-            os.close(descriptor)
+            if descriptor not in self._lasting:
+                os.close(descriptor)
 
     @property
     def feeding(self) -> bool:
@@ -95,9 +109,10 @@ class Call:
         return True
 
     def close(self) -> None:
-        """Releases every descriptor that is still open."""
+        """Releases every descriptor that is still open, but those that outlive the call."""
         for descriptor in self.descriptors:
-            os.close(descriptor)
+            if descriptor not in self._lasting:
+                os.close(descriptor)
         self.readers.clear()
         self.payload = self.report = None
 

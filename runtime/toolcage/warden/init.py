@@ -189,9 +189,11 @@ class Warden:
         if call.status is None:
             call.status = self._late_status(call)
         self._drain_rest(call)
-        found, sent = collect.send_produced(WORKSPACE, self._send_and_wait)
-        self._report(call, wall_s, found, sent)
+        self._report(call, wall_s, *self._collect())
         self._leave()
+
+    def _collect(self) -> tuple[int, int]:
+        return collect.send_produced(WORKSPACE, self._send_and_wait)
 
     def _drain_rest(self, call: Call) -> None:
         """No writer is left: what the pipes still hold is all there will be."""

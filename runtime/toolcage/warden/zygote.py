@@ -31,7 +31,7 @@ READY = STATUS.pack(0, 0)
 STARTED = -1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "HOME": "/workspace",
     "TMPDIR": "/tmp",  # noqa: S108 - the cage's own tmpfs
     "LANG": "C.UTF-8",
@@ -57,8 +57,8 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
     for descriptor in (0, 1):
         os.dup2(null, descriptor)
     os.environ.clear()
-    os.environ.update(_ENVIRONMENT)
-    child = _load(bundle)
+    os.environ.update(ENVIRONMENT)
+    child = load(bundle)
     filters = {machine: base64.b64decode(text) for machine, text in bundle["filters"].items()}
     if filters and not supervisor.try_once(bundle["limits"], filters):
         os._exit(1)
@@ -67,7 +67,7 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
     gc.freeze()  # a collection in a child would otherwise copy every page that is shared with it now
     control.send(READY)
     while True:
-        descriptors = _receive(control)
+        descriptors = receive(control)
         if descriptors is None:
             os._exit(0)
         pid = os.fork()
@@ -90,7 +90,7 @@ def _await_end(pid: int) -> int:
     return ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
 
 
-def _load(bundle: dict[str, Any]) -> ModuleType:
+def load(bundle: dict[str, Any]) -> ModuleType:
     """The child's program, with what every call needs already imported. Returns its module."""
     child = sys.modules[__name__]
     for name, source in bundle["child_modules"]:
@@ -102,7 +102,8 @@ def _load(bundle: dict[str, Any]) -> ModuleType:
     return child
 
 
-def _receive(control: socket.socket) -> list[int] | None:
+def receive(control: socket.socket) -> list[int] | None:
+    """The descriptors of the next call; None when the warden sends none any more."""
     try:
         message, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(5 * 4))
     except OSError:
@@ -136,7 +137,7 @@ def _become_child(
         payload_fd, result_fd = _arrange(descriptors, limits)
         if filters:
             namespaces.lock_down(filters)
-        code = child.run(_read_payload(payload_fd), result_fd)
+        code = child.run(read_payload(payload_fd), result_fd)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     except BaseException as error:  # noqa: BLE001 - the outermost frame of the child
@@ -145,12 +146,17 @@ def _become_child(
         os._exit(code & 0xFF)
 
 
-def _arrange(descriptors: list[int], limits: dict[str, int]) -> tuple[int, int]:
+def become_a_tool() -> None:
+    """The first to be killed when memory runs out, and never in the warden's way."""
     os.setsid()
     prctl(PR_SET_DUMPABLE, 1)
     with open("/proc/self/oom_score_adj", "w") as handle:
         handle.write("1000")
     os.nice(5)  # the warden must stay responsive beside a busy tool
+
+
+def _arrange(descriptors: list[int], limits: dict[str, int]) -> tuple[int, int]:
+    become_a_tool()
     payload, stdout, stderr, result = (os.dup2(fd, 100 + place) for place, fd in enumerate(descriptors))
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
@@ -159,12 +165,17 @@ def _arrange(descriptors: list[int], limits: dict[str, int]) -> tuple[int, int]:
     os.set_inheritable(3, False)
     os.set_inheritable(4, False)
     os.chdir("/workspace")
-    for name, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, limits["file_bytes"])):
-        resource.setrlimit(name, (value, value))
+    limit_files(limits)
     return payload, result
 
 
-def _read_payload(descriptor: int) -> dict[str, object]:
+def limit_files(limits: dict[str, int]) -> None:
+    """No core dumps, and no file larger than all that may be written."""
+    for name, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, limits["file_bytes"])):
+        resource.setrlimit(name, (value, value))
+
+
+def read_payload(descriptor: int) -> dict[str, object]:
     """The call: a length, a JSON document, then the bytes of each attached file, written to the workspace here."""
     with os.fdopen(descriptor, "rb") as stream:
         (length,) = struct.unpack("!I", stream.read(4))
@@ -174,10 +185,9 @@ def _read_payload(descriptor: int) -> dict[str, object]:
     return payload
 
 
-def _write_file(name: str, content: bytes) -> None:
-    folder = os.path.dirname(name)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
+def _write_file(relative: str, content: bytes) -> None:
+    name = os.path.join(supervisor.WORKSPACE, relative)
+    os.makedirs(os.path.dirname(name), exist_ok=True)
     with open(name, "wb") as handle:
         handle.write(content)
     os.utime(name, ns=(0, 0))  # collect.ATTACHED_MTIME_NS: an unchanged input is not an artifact

@@ -170,7 +170,7 @@ def test_a_fault_of_shape_names_its_line_and_what_to_write(load: Load, text: str
         ("{allow: [{}], sandbox: {memory: 64MiB, tmp: 33MiB}}", "write at most 32MiB"),
         ("{allow: [{}], sandbox: {image: ../evil}}", "write text that matches"),
         ("{allow: [{}], sandbox: {runtime: --privileged}}", "write text that matches"),
-        ("{allow: [{}], sandbox: {isolation: session}}", "`session` is not enforced by this version"),
+        ("{allow: [{}], sandbox: {isolation: session}}", "`session` is weaker than the `container`"),
         ("{allow: [{}], sandbox: {isolation: none}}", "write container or namespace"),
         ("{allow: [{}], sandbox: {isolation: namespace}}", "weaker than the `container`"),
         ("{allow: [{}], sandbox: {network: host}}", "`network` is not known here"),
