@@ -131,7 +131,7 @@ def test_a_genuine_output_cannot_be_changed(genuine: dict[type, Any]) -> None:
 def test_an_approved_call_that_host_code_kept_runs_at_most_once(genuine: dict[type, Any], lasting: Any) -> None:
     runtime = lasting.runtime()
     with pytest.raises(Refused) as caught:
-        asyncio.run(execute(genuine[types.ApprovedCall], means=runtime._means))
+        asyncio.run(execute(genuine[types.ApprovedCall], means=runtime._means, session="s"))
     assert (caught.value.refusal.status, caught.value.refusal.code) == ("approval_required", "approval.used")
     assert runtime.stats().get("created", 0) == 0
 

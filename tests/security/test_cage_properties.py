@@ -4,11 +4,9 @@ one real cage of the shipped hardening. Every assertion is about what that progr
 from __future__ import annotations
 
 import json
-import platform
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import docker
@@ -16,14 +14,12 @@ import pytest
 
 from toolcage import CancelToken
 from toolcage.cage.images import ImageLock
+from toolcage.cage.properties.measure import probe_source
+from toolcage.cage.properties.syscalls import BY_PROPERTY
 from toolcage.state import default_state_dir
 
 pytestmark = pytest.mark.docker
 
-TESTS = Path(__file__).parents[1]
-PROBE = (TESTS / "fixtures" / "cage_probe.py").read_text(encoding="utf-8")
-NUMBERS: dict[str, list[int | None]] = json.loads((TESTS / "data" / "syscall_numbers.json").read_text())
-COLUMN = 0 if platform.machine() in ("x86_64", "AMD64") else 1
 REFUSED = {"EPERM", "ENOSYS", "EACCES"}
 CANARY = "toolcage-host-canary-51d5"
 
@@ -48,10 +44,9 @@ def seen(lasting: Any, host_ends: tuple[int, str]) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOOLCAGE_CANARY", CANARY)
         session = lasting.session("version: 1\nrole: r\ntools: {execute_python: {allow: [{}], sandbox: {wall: 60s}}}\n")
-        numbers = {name: pair[COLUMN] for name, pair in NUMBERS.items() if pair[COLUMN] is not None}
         port, name = host_ends
-        heading = f"SYSCALLS = {numbers!r}\nTARGETS = [{port}]\nABSTRACT = {name!r}\n"
-        result = session.call("execute_python", {"code": heading + PROBE})
+        answer = probe_source().replace("observe([], \"toolcage-nobody\")", f"observe([{port}], {name!r})")
+        result = session.call("execute_python", {"code": answer})
     assert result.success, result.stderr
     return json.loads(result.raw.stdout)
 
@@ -132,30 +127,11 @@ def test_there_is_no_shell_and_no_program_that_changes_identity(seen: Any) -> No
 
 # --- system calls --------------------------------------------------------------------------------------------------
 
-BY_PROPERTY = {
-    "P08": ["unshare user", "clone user"],
-    "P10": ["mount", "umount2", "pivot_root", "fsopen", "move_mount", "open_tree"],
-    "P11": ["bpf"],
-    "P12": ["perf_event_open"],
-    "P13": ["keyctl", "add_key", "request_key"],
-    "P14": ["ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "move_pages", "kcmp", "pidfd_getfd"],
-    "P15": ["init_module", "finit_module", "kexec_load"],
-    "P16": ["userfaultfd"],
-    "P17": ["io_uring_setup"],
-    "P18": ["open_by_handle_at", "name_to_handle_at"],
-    "P20": ["setns", "clone3", *[f"{how} {kind}" for how in ("unshare", "clone")
-                                 for kind in ("mount", "net", "pid", "ipc", "uts", "cgroup")], "unshare time"],
-    "P21": ["personality", "swapon", "reboot", "settimeofday", "clock_settime", "sethostname", "quotactl",
-            "syslog", "acct"],
-    "P22": ["memfd_create", "execveat"],
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("threat", "name"),
     [
         pytest.param(threat, name, marks=pytest.mark.threat(threat))
-        for threat, names in BY_PROPERTY.items()
+        for threat, names in [*BY_PROPERTY.items(), ("P08", ("unshare user", "clone user"))]
         for name in names
     ],
 )

@@ -87,6 +87,11 @@ class Engine:
             except docker.errors.ImageNotFound:
                 return None
 
+    def image_history(self, reference: str) -> list[Mapping[str, Any]]:
+        """How the image was made, layer by layer. Raises EngineError when the engine does not have it."""
+        with self._asking("read an image's history") as client:
+            return [dict(layer) for layer in client.history(reference)]
+
     # containers
 
     def create(self, config: Mapping[str, Any], name: str) -> str:

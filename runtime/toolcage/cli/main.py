@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from toolcage import __version__
-from toolcage.cli import audit, call, demo, doctor, images, policy, scan
+from toolcage.cli import attest, audit, call, demo, doctor, images, policy, scan
 from toolcage.errors import EngineError, ImageError, ToolcageError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("attest")(attest.attest)
 app.command("call")(call.call)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)

@@ -41,7 +41,7 @@ def test_the_shipped_files_fit_the_schema(name: str) -> None:
         {"version": 1, "role": "r", "tools": {"t": {"allow": []}}},
         {"version": 1, "role": "r", "tools": {"t": {"allow": [{}], "sandbox": {"memory": "256MB"}}}},
         {"version": 1, "role": "r", "tools": {"t": {"allow": [{}], "sandbox": {"memory": None}}}},
-        {"version": 1, "role": "r", "tools": {"t": {"allow": [{}], "sandbox": {"isolation": "session"}}}},
+        {"version": 1, "role": "r", "tools": {"t": {"allow": [{}], "sandbox": {"isolation": "none"}}}},
         {"version": 1, "role": "r", "tools": {}, "tests": [{"call": "t"}]},
     ],
 )
