@@ -7,13 +7,26 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import typer
 
 PLAIN_COLUMNS: Final = 100
 PATCHED_ENGINE: Final = (29, 7)
+UPGRADE: Final = "sudo apt-get install --only-upgrade docker-ce docker-ce-cli containerd.io (29.7 or newer)"
+REMAP: Final = 'put "userns-remap": "default" into /etc/docker/daemon.json, then sudo systemctl restart docker'
+ROOTLESS: Final = "dockerd-rootless-setuptool.sh install, then export DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock"
+APPARMOR: Final = "sudo apt-get install apparmor && sudo systemctl restart apparmor docker"
+CGROUP_V2: Final = "add systemd.unified_cgroup_hierarchy=1 to GRUB_CMDLINE_LINUX, sudo update-grub && sudo reboot"
+GVISOR: Final = (
+    "sudo apt-get install runsc && sudo runsc install && sudo systemctl restart docker, then `runtime: runsc` in the"
+    " policy's sandbox"
+)
+"""One command each, as far as one command does it."""
+MOST_NAMED: Final = 5
 Verdict = Literal["ok", "advice", "problem"]
 
 
@@ -59,27 +72,25 @@ def _engine_findings(version: Any, info: Any) -> list[Finding]:
     findings = [Finding(check="engine", verdict="ok", found=f"version {number}, API {version.get('ApiVersion')}")]
     if _release(number) < PATCHED_ENGINE:
         found = f"{number} has known advisories fixed in 29.7, unless your distribution patched it"
-        findings.append(Finding(check="engine age", verdict="advice", found=found,
-                                mend="upgrade the engine to 29.7 or newer"))  # fmt: skip
+        findings.append(Finding(check="engine age", verdict="advice", found=found, mend=UPGRADE))
     names = ("seccomp", "apparmor", "selinux", "userns", "rootless")
     has = {name: any(name in option for option in options) for name in names}
     if not has["seccomp"]:
         findings.append(Finding(check="seccomp", verdict="problem", found="the engine has no seccomp support",
                                 mend="use a kernel and an engine with seccomp"))  # fmt: skip
     if not (has["userns"] or has["rootless"]):
-        mend = 'set "userns-remap": "default" in /etc/docker/daemon.json, or run rootless Docker'
-        findings.append(Finding(check="user namespace", verdict="advice", found="container users are host users",
-                                mend=mend))  # fmt: skip
+        found = "a cage's user number is that of a host user, though nobody else's"
+        findings.append(Finding(check="userns-remap", verdict="advice", found=found, mend=REMAP))
+        found = "the engine runs as root: whoever breaks out of it is root"
+        findings.append(Finding(check="rootless", verdict="advice", found=found, mend=ROOTLESS))
     if not (has["apparmor"] or has["selinux"]):
         found = "neither AppArmor nor SELinux confines containers"
-        findings.append(Finding(check="LSM", verdict="advice", found=found,
-                                mend="enable AppArmor or SELinux on the host"))  # fmt: skip
+        findings.append(Finding(check="LSM", verdict="advice", found=found, mend=APPARMOR))
     if str(info.get("CgroupVersion", "1")) == "1":
-        findings.append(Finding(check="cgroups", verdict="advice", found="cgroup v1",
-                                mend="boot with systemd.unified_cgroup_hierarchy=1"))  # fmt: skip
+        findings.append(Finding(check="cgroups", verdict="advice", found="cgroup v1", mend=CGROUP_V2))
     if "runsc" not in (info.get("Runtimes") or {}):
         findings.append(Finding(check="gVisor", verdict="advice", found="not installed: tools share the host's kernel",
-                                mend="install runsc and say `runtime: runsc` in the policy's sandbox"))  # fmt: skip
+                                mend=GVISOR))  # fmt: skip
     for name in ("MemoryLimit", "PidsLimit", "CpuCfsQuota"):
         if info.get(name) is False:
             findings.append(Finding(check=name, verdict="problem", found="the engine cannot enforce it",
@@ -94,15 +105,39 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _image_findings(engine: Any) -> list[Finding]:
+    """The image that every installation needs, and each other that was built."""
     from toolcage.cage.images import ImageLock, verify
     from toolcage.errors import ImageError
     from toolcage.state import default_state_dir
 
-    try:
-        image_id = verify(engine, ImageLock.load(default_state_dir()).resolve("python"))
-    except ImageError as error:
-        return [Finding(check="image python", verdict="problem", found=str(error), mend="toolcage images build")]
-    return [Finding(check="image python", verdict="ok", found=image_id[:19])]
+    findings = []
+    lock = ImageLock.load(default_state_dir())
+    for name in dict.fromkeys(("python", *sorted(lock.images))):
+        try:
+            locked = lock.resolve(name)
+            image_id = verify(engine, locked)
+        except ImageError as error:
+            mend = f"toolcage images build {name}"
+            verdict: Verdict = "problem" if name == "python" else "advice"
+            findings.append(Finding(check=f"image {name}", verdict=verdict, found=str(error), mend=mend))
+            continue
+        findings.append(Finding(check=f"image {name}", verdict="ok", found=image_id[:19]))
+        findings += _update_findings(name, locked.packages, lock.recipe(name).suite)
+    return findings
+
+
+def _update_findings(name: str, packages: Mapping[str, str], suite: str, lists: Path | None = None) -> list[Finding]:
+    """Security updates that the image lacks; nothing where this host has no package lists to tell by."""
+    from toolcage.cage import updates
+
+    newer = updates.waiting(packages, suite, lists or updates.APT_LISTS)
+    if not newer:
+        return []
+    named = [f"{package} {version}" for package, version in sorted(newer.items())]
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    found = f"updates wait for {len(named)} of its packages: {', '.join(named[:MOST_NAMED])}{more}"
+    mend = f"toolcage images build {name} --force"
+    return [Finding(check=f"updates {name}", verdict="advice", found=found, mend=mend)]
 
 
 def _run_cage() -> Finding:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolcage.cli.doctor import _engine_findings
+from toolcage.cage.updates import waiting
+from toolcage.cli.doctor import _engine_findings, _update_findings
 
 STRONG: dict[str, Any] = {
     "SecurityOptions": ["name=seccomp,profile=builtin", "name=apparmor", "name=userns"],
@@ -40,7 +43,8 @@ def test_an_engine_older_than_its_advisories_fix_or_of_no_version_is_told(versio
     ("info", "expected"),
     [
         ({"SecurityOptions": ["name=apparmor", "name=userns"]}, {"seccomp": "problem"}),
-        ({"SecurityOptions": None}, {"seccomp": "problem", "user namespace": "advice", "LSM": "advice"}),
+        ({"SecurityOptions": None},
+         {"seccomp": "problem", "userns-remap": "advice", "rootless": "advice", "LSM": "advice"}),
         ({"SecurityOptions": ["name=seccomp", "name=selinux", "name=rootless"]}, {}),
         ({"CgroupVersion": "1"}, {"cgroups": "advice"}),
         ({"Runtimes": {"runc": {}}}, {"gVisor": "advice"}),
@@ -54,3 +58,40 @@ def test_each_weakness_is_told_by_its_name_and_a_missing_limit_is_a_problem(
     info: dict[str, Any], expected: dict[str, str]
 ) -> None:
     assert verdicts(**info) == expected
+
+
+LIST = """Package: openssl
+Version: 3.5.1-1+deb13u2
+Description: x
+
+Package: zlib1g
+Version: 1:1.3
+"""
+
+
+@pytest.mark.parametrize(
+    ("filename", "packages", "expected"),
+    [
+        ("m_debian_dists_trixie_main_binary-amd64_Packages", {"openssl": "3.5.1-1"}, {"openssl": "3.5.1-1+deb13u2"}),
+        ("m_debian_dists_trixie-security_main_binary-amd64_Packages", {"openssl": "3.5.1-1"},
+         {"openssl": "3.5.1-1+deb13u2"}),
+        ("m_debian_dists_trixie_main_binary-amd64_Packages", {"openssl": "3.5.1-1+deb13u2", "zlib1g": "1:1.3"}, {}),
+        ("m_debian_dists_trixie_main_binary-amd64_Packages", {"openssl": "3.6"}, {}),
+        ("m_debian_dists_trixie_main_binary-amd64_Packages", {"other": "1"}, {}),
+        ("m_debian_dists_bookworm_main_binary-amd64_Packages", {"openssl": "3.5.1-1"}, None),
+        ("m_debian_dists_trixie-backports_main_binary-amd64_Packages", {"openssl": "3.5.1-1"}, None),
+    ],
+)  # fmt: skip
+@pytest.mark.skipif(shutil.which("dpkg") is None, reason="the host has no dpkg, so no apt lists either")
+def test_updates_are_told_from_the_lists_of_the_image_s_own_suite(
+    tmp_path: Path, filename: str, packages: dict[str, str], expected: dict[str, str] | None
+) -> None:
+    (tmp_path / filename).write_text(LIST)
+    assert waiting(packages, "trixie", tmp_path) == expected
+    findings = _update_findings("python", packages, "trixie", tmp_path)
+    assert [item.mend for item in findings] == (["toolcage images build python --force"] if expected else [])
+
+
+def test_without_lists_there_is_no_answer(tmp_path: Path) -> None:
+    assert waiting({"openssl": "1"}, "trixie", tmp_path / "absent") is None
+    assert _update_findings("python", {"openssl": "1"}, "trixie", tmp_path) == []
