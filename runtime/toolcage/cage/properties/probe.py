@@ -218,7 +218,7 @@ def privileges() -> dict[str, Any]:
         },
         "setuid": tried(_marks_setuid),
         "setuid_0": tried(lambda: os.setuid(0)),
-        "chroot": tried(lambda: os.chroot("/tmp")),  # noqa: S108
+        "chroot": tried(os.chroot, "/"),  # harmless where it is allowed
         "identity_programs": {name: _ran(name, arguments) for name, arguments in IDENTITY_PROGRAMS.items()},
     }
 
