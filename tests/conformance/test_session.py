@@ -172,7 +172,7 @@ ENDS = {
     "a full memory": ("held = []\nwhile True: held.append(bytearray(10**7))", "out_of_memory"),
     "a flood of output": ("import os\nwhile True: os.write(1, b'x' * 65536)", "limit_exceeded"),
     "too many processes": (
-        "import os\nwhile True:\n    if os.fork() == 0:\n        while True: pass", "limit_exceeded",
+        "import os, time\nwhile True:\n    if os.fork() == 0: time.sleep(600)", "limit_exceeded",
     ),
     "an interpreter that is gone": ("import os; os._exit(0)", "ok"),
     "an interpreter that crashed": ("import os; os.kill(os.getpid(), 11)", "tool_error"),
@@ -223,7 +223,8 @@ def test_a_program_that_undoes_the_stop_takes_nothing_from_the_next_call(session
     for number in range(5):
         after = run(session, f"print('mine'); {number}")
         assert (after.status, after.data, after.stderr) == ("ok", number, "")
-        assert set(after.stdout.replace("mine", "woken").split()) == {"woken"}
+        assert "mine" in after.stdout
+        assert after.stdout.replace("mine", "").replace("woken", "").split() == []
 
 
 @pytest.mark.threat("P32")
