@@ -672,15 +672,16 @@ class Session:
             self.close()
 
     def close(self) -> None:
-        """Ends the session and what it keeps between its calls, as the end of its `with` block does; a call of `session`
-        isolation that runs ends as `cancelled`. Later calls raise RuntimeClosedError until it is entered again."""
+        """Ends the session and what it keeps between its calls, as the end of its `with` block does; a running call of
+        `session` isolation ends as `cancelled`. Later calls raise RuntimeClosedError until it is entered again."""
         self._ended = True
         self._runtime._means.end_session(self.id)
 
     def _check_open(self) -> None:
         self._runtime._check_open()
         if self._ended:
-            raise RuntimeClosedError("the session ended with its `with` block or `close`; enter it again, or make a new one")
+            raise RuntimeClosedError("the session ended with its `with` block or `close`; enter it again, or make a"
+                                     " new one")  # fmt: skip
 
     async def _answer(
         self,
