@@ -117,11 +117,16 @@ def _parse(raw: bytes, name: str) -> Document:
         return _Builder(YAML(typ="safe", pure=True).parse(text)).build(name)
     except MarkedYAMLError as cause:
         mark = cause.problem_mark or cause.context_mark
-        raise _Problem(mark.line + 1 if mark else 1, f"not YAML: {cause.problem or cause.context}") from None
+        raise _Problem(mark.line + 1 if mark else 1, f"not YAML: {_yaml_fault(cause)}") from None
     except YAMLError as cause:
         raise _Problem(1, f"not YAML: {cause}") from None
     except RecursionError:
         raise _Problem(1, f"nested deeper than {MAX_DEPTH} levels") from None
+
+
+def _yaml_fault(cause: MarkedYAMLError) -> str:
+    text = str(cause.problem or cause.context)
+    return "a line begins with a tab; indent with spaces" if "'\\t'" in text else text
 
 
 def _decode(raw: bytes) -> str:

@@ -140,3 +140,8 @@ def test_any_text_is_either_refused_or_read_as_a_yaml_1_2_reader_reads_it(text: 
 def test_any_bytes_are_read_or_refused_with_the_callers_error(raw: bytes) -> None:
     with contextlib.suppress(PolicyError):
         parse(raw)
+
+
+def test_a_tab_that_indents_is_told_as_what_it_is() -> None:
+    with pytest.raises(PolicyError, match=r"x\.yaml:2: not YAML: a line begins with a tab; indent with spaces"):
+        parse_document(b"a:\n\tb: 1\n", "x.yaml", PolicyError)

@@ -430,3 +430,12 @@ def test_describe_of_a_module_that_raises_or_leaves_says_so() -> None:
     assert describe("1 / 0\n").answer["code"] == "tool.import_failed"
     left = describe("raise SystemExit(3)\n")
     assert (left.code, left.answer) == (3, None)
+
+
+def test_a_module_that_was_not_shipped_is_hinted_at_and_frames_are_files_of_the_tools_modules() -> None:
+    ended = call("def body():\n    import beside_it\n")
+    assert "ships=" in ended.answer["hint"]
+    assert 'File "' in ended.stderr
+    assert "<" not in ended.stderr
+    assert "ships=" in call("import beside_it\ndef body(): pass\n").answer["hint"]
+    assert call("def body(): 1 / 0\n").answer["hint"] is None
