@@ -489,13 +489,14 @@ def test_a_token_may_be_cancelled_after_its_runtime_is_gone(installation: Any) -
     token.cancel()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_callback_that_raises_loses_its_view_and_not_the_call(installation: Any) -> None:
+def test_a_callback_that_raises_loses_its_view_and_not_the_call(
+    installation: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     seen: list[str] = []
 
     def bad(_name: str, text: str) -> None:
         seen.append(text)
-        raise ZeroDivisionError
+        raise ZeroDivisionError("odd")
 
     result = installation.session().call(
         "execute_python", {"code": "for i in range(50): print(i, flush=True)\n'done'"}, on_output=bad
@@ -503,6 +504,8 @@ def test_a_callback_that_raises_loses_its_view_and_not_the_call(installation: An
     assert (result.status, result.data) == ("ok", "done")
     assert result.stdout.splitlines() == [str(number) for number in range(50)]
     assert len(seen) == 1
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["on_output raised ZeroDivisionError: odd; the live view ends"]
 
 
 def test_a_callback_that_blocks_holds_neither_the_deadline_nor_the_result(installation: Any) -> None:

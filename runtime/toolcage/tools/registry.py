@@ -2,7 +2,7 @@
 
 `register` is for tools that the host's own code imported. `load` is for a stranger's file: its bytes are read and sent
 to a cage, which imports and describes it; the host believes the description only as far as `admission` lets it, and
-notes both hashes in tools.lock. The four built-in tools stand beside any registry; a name of theirs is never a
+notes both hashes in tools.lock. The built-in tools stand beside any registry; a name of theirs is never a
 stranger's.
 
 Decides nothing about who may call what: that is the policy's.
