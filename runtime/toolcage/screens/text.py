@@ -27,7 +27,8 @@ def screen(facts: TextFacts) -> None:
     if facts.controls > MAX_CONTROLS:
         _refuse("text.controls", "A text argument holds too many control characters.", "Pass binary data as a file.")
     if facts.tags:
-        _refuse("text.hidden", "A text argument holds text in characters that nothing shows.", "Send only visible text.")
+        message = "A text argument holds text in characters that nothing shows."
+        _refuse("text.hidden", message, "Send only visible text.")
 
 
 def refuse_nul(has_nul: bool) -> None:

@@ -85,4 +85,5 @@ def screen_host(host: Host, code: str = "url") -> None:
     if local_name(host.name):
         refuse(f"{code}.private_name", f"{part(host.name)} is a name of this machine or of a private network.", _PUBLIC)
     if host.mixed_script or host.passes_for_latin:
-        refuse(f"{code}.confusable_name", f"{part(host.name)} mixes alphabets so that it looks like another name.", _PUBLIC)
+        message = f"{part(host.name)} mixes alphabets so that it looks like another name."
+        refuse(f"{code}.confusable_name", message, _PUBLIC)
