@@ -25,8 +25,16 @@ tools:
 
 
 @pytest.fixture(scope="module")
-def small(lasting: Any) -> Callable[[str], ToolResult]:
+def hurried(lasting: Any) -> Callable[[str], ToolResult]:
+    """A program in a small cage that has one second."""
     session = lasting.session(SMALL)
+    return lambda code: session.call("execute_python", {"code": code})  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def small(lasting: Any) -> Callable[[str], ToolResult]:
+    """The same with time enough to reach another limit, however busy the machine is."""
+    session = lasting.session(SMALL.replace("1s", "60s"))
     return lambda code: session.call("execute_python", {"code": code})  # type: ignore[no-any-return]
 
 
@@ -44,8 +52,8 @@ def small(lasting: Any) -> Callable[[str], ToolResult]:
         "import os\nwhile True: os.wait() if os.fork() else os._exit(0)",
     ],
 )  # fmt: skip
-def test_the_wall_clock_ends_what_does_not_end_itself(small: Callable[[str], ToolResult], code: str) -> None:
-    result = small(f"print('before', flush=True)\n{code}")
+def test_the_wall_clock_ends_what_does_not_end_itself(hurried: Callable[[str], ToolResult], code: str) -> None:
+    result = hurried(f"print('before', flush=True)\n{code}")
     assert (result.status, result.code) == ("timeout", "limit.wall")
     assert result.stdout == "before\n"
     assert result.usage.wall_s >= 1.0
@@ -92,8 +100,8 @@ def test_memory_that_was_given_back_is_no_fault(small: Callable[[str], ToolResul
         "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(99,)).start()",
     ],
 )
-def test_a_fork_bomb_stops_at_the_process_limit(small: Callable[[str], ToolResult], code: str) -> None:
-    result = small(code)
+def test_a_fork_bomb_stops_at_the_process_limit(hurried: Callable[[str], ToolResult], code: str) -> None:
+    result = hurried(code)
     assert result.status in ("limit_exceeded", "timeout")
     assert result.code in ("limit.pids", "limit.wall")
 
@@ -110,8 +118,8 @@ def test_the_process_limit_is_the_grants(small: Callable[[str], ToolResult]) -> 
 
 
 @pytest.mark.threat("P48")
-def test_the_processor_quota_is_the_grants(small: Callable[[str], ToolResult]) -> None:
-    result = small("import os\nfor _ in range(3): os.fork()\nwhile True: pass")
+def test_the_processor_quota_is_the_grants(hurried: Callable[[str], ToolResult]) -> None:
+    result = hurried("import os\nfor _ in range(3): os.fork()\nwhile True: pass")
     assert result.code == "limit.wall"
     assert result.usage.cpu_s < result.usage.wall_s * 0.5 + 0.3  # eight busy processes, half a processor
 

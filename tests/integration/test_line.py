@@ -145,15 +145,15 @@ def namesake(code: str) -> str:
 
 
 def test_every_way_in_leaves_an_intent_and_a_closing(installation: Any) -> None:
-    session = installation.session()
+    runtime = installation.runtime()
+    session = runtime.session()
     call = {"tool": "execute_python", "arguments": {"code": "6*7"}}
 
     async def awaited() -> list[Any]:
-        with session:
-            return [await session.acall("execute_python", {"code": "6*7"})]
+        return [await session.acall("execute_python", {"code": "6*7"})]
 
     def inside() -> list[Any]:
-        with session:
+        with runtime.session():
             return [namesake.execute(code="6*7"), namesake("6*7")]
 
     ways: dict[str, Callable[[], list[Any]]] = {

@@ -285,7 +285,7 @@ def answering(document: bytes, code: int = 0) -> str:
         (b'{"success": true, "data": ' + b'{"a":' * 480 + b"1" + b"}" * 480 + b"}", "result.too_deep"),
         (b'{"success": 1, "data": 1, "error": "x"}', "tool.failed"),
         (b'{"success": "true", "data": 1, "error": "x"}', "tool.failed"),
-        (b'{"success": false, "error": "x", "code": "engine.unreachable"}', "engine.unreachable"),
+        (b'{"success": false, "error": "x", "code": "engine.unreachable"}', "tool.engine.unreachable"),
         (b'{"success": false, "error": "x", "code": "<b>\\u001b[31m"}', "tool.failed"),
         (b'{"success": false, "error": {"a": 1}, "hint": ["x"]}', "tool.failed"),
     ],
