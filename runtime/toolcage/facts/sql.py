@@ -36,6 +36,8 @@ MAX_DEPTH: Final = 120
 MAX_TOKENS: Final = 6000
 
 QUERY_ROOTS: Final = frozenset({"select", "union", "intersect", "except", "values"})
+# Stands in `node_types` for INDEXED BY and NOT INDEXED, of which the parser makes no node.
+INDEX_CHOICE: Final = "IndexChoice"
 _QUERY_WORDS: Final = frozenset({"select", "with", "values", "table", ""})
 _WRITING: Final = frozenset(
     {"Insert", "Update", "Delete", "Merge", "Into", "Lock", "Copy", "LoadData", "TruncateTable"}
@@ -402,6 +404,8 @@ class _Reader:
             self.visit(this, scope)
         elif not node.args.get("rows_from"):
             unreadable("a table is named in a way that is not understood")
+        if node.args.get("indexed") is not None:  # False stands for NOT INDEXED
+            self.types.add(INDEX_CHOICE)
         self.children(node, scope, skip=("this", "db", "catalog", "joins", "indexed"))
 
     def _table_anywhere(self, node: exp.Expr, scope: _Scope) -> None:
@@ -437,7 +441,8 @@ class _Reader:
         self.columns |= found or (set() if sources else {(None, column)})
 
     def _qualified_column(self, qualifier: str, column: str, scope: _Scope) -> None:
-        found = self._named(qualifier, scope)
+        # Of every query around this one too: SQLite looks further out when the inner table lacks the column.
+        found = [source for level in scope.levels for source in level if source.name == qualifier]
         if not found:
             self.columns.add((None, column))
         for source in found:
@@ -462,17 +467,25 @@ class _Reader:
     # -- the rest
 
     def _membership(self, node: exp.Expr, scope: _Scope) -> None:
-        """`x IN t`, without parentheses, reads the table t in SQLite; the parser calls it a column."""
+        """`x IN t`, without parentheses, reads the table t in SQLite; the parser calls it a column, and 't' a text."""
         target = node.args.get("field")
-        if target is not None and type(target).__name__ == "Column":
+        if target is not None and type(target).__name__ == "Literal" and target.args.get("is_string"):
+            self._whole_table("main", self._fold(target))
+        elif target is not None and type(target).__name__ == "Anonymous":
+            self.table_functions.add(self._function_name(target, None))
+        elif target is not None and type(target).__name__ != "Column":
+            unreadable("what stands after IN is not understood", hint="Write IN (...) with parentheses.")
+        elif target is not None:
             table = target.args.get("table")
             name = self._fold(target.this)
             if table is not None or name not in scope.ctes:
-                schema = self._fold(table) if table is not None else "main"
-                full = name if schema == "main" else f"{schema}.{name}"
-                self.tables.add(full)
-                self.stars.add(full.lower())
+                self._whole_table(self._fold(table) if table is not None else "main", name)
         self.children(node, scope)
+
+    def _whole_table(self, schema: str, name: str) -> None:
+        full = name if schema == "main" else f"{schema}.{name}"
+        self.tables.add(full)
+        self.stars.add(full.lower())
 
     def _call(self, node: exp.Expr, scope: _Scope) -> None:
         self.functions.add(self._function_name(node, None))

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Final, NoReturn
 
 from toolcage.errors import Refused
-from toolcage.facts.sql import QUERY_ROOTS, SqlFacts
+from toolcage.facts.sql import INDEX_CHOICE, QUERY_ROOTS, SqlFacts
 from toolcage.facts.sql_functions import POSTGRES_FUNCTIONS, SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS
 from toolcage.types import Refusal
 
@@ -140,6 +140,12 @@ def _root(facts: SqlFacts) -> None:
 
 def _nodes(facts: SqlFacts) -> None:
     _classes(facts.node_types)
+    if INDEX_CHOICE in facts.node_types:
+        _refuse(
+            "sql.index_choice",
+            "The SQL chooses an index, and its order would tell what the index is over.",
+            "Leave INDEXED BY and NOT INDEXED out.",
+        )
     if outside := sorted(facts.node_types - _NODES[facts.dialect]):
         _refuse(
             "sql.node_not_allowed",

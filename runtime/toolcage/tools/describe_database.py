@@ -56,10 +56,12 @@ class DescribeDatabase(Tool):
     isolation = "namespace"
     wall_s = 5.0
     idempotent = True
-    ships = ("toolcage.facts.sql_functions", "toolcage.tools.sqlite_reading")
+    ships = ("toolcage.facts.sql_functions", "toolcage.tools.sqlite_derived", "toolcage.tools.sqlite_reading")
 
     def execute(self, database: str, table: str | None = None) -> dict[str, Any]:
         """The granted tables, or one of them. Raises ToolFailure with a `sql.*` code."""
+        if self.context.get("sql") is None:  # no bounds were fixed for this call: not the same as a grant of everything
+            raise ToolFailure("sql.not_granted", "No query on this database is granted.")
         reading = open_reading(self.context)
         try:
             chosen = _chosen(reading, table)

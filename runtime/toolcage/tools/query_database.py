@@ -80,7 +80,7 @@ class QueryDatabase(Tool):
     isolation = "namespace"
     wall_s = 5.0
     idempotent = True
-    ships = ("toolcage.facts.sql_functions", "toolcage.tools.sqlite_reading")
+    ships = ("toolcage.facts.sql_functions", "toolcage.tools.sqlite_derived", "toolcage.tools.sqlite_reading")
 
     def execute(self, database: str, sql: str, parameters: object = None, limit: int = DEFAULT_ROWS) -> dict[str, Any]:
         """Rows of `sql`. Raises ToolFailure with a `sql.*` code."""

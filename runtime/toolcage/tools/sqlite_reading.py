@@ -7,7 +7,9 @@ write, extension loading and tables outside the grant never get as far as runnin
 
 The authorizer is not asked about everything: SQLite (3.40) joins by USING or NATURAL without asking for the column, and
 tells of a view by a name that a CTE can take. So the compiled program is looked at too, and may only open the pages of
-granted tables; and where excepted columns could be joined on, the statement is refused by its words.
+granted tables; and where excepted columns could be joined on, the statement is refused by its words. What is derived
+from an excepted column is excepted with it: a generated column by its own expression, and an index by the order in
+which it would hand out rows.
 
 Deliberately never opens with `immutable`, never runs a script, never puts a value or a name into SQL text.
 Standard library only; sent into the cage beside the tools that use it.
@@ -28,6 +30,7 @@ from typing import Any
 
 from toolcage.facts.sql_functions import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS
 from toolcage.tools.base import ToolFailure
+from toolcage.tools.sqlite_derived import derived_columns, telling_pages
 
 MAX_SQL_BYTES = 20_000
 MAX_CELL_BYTES = 1_000_000
@@ -52,6 +55,8 @@ LIMITS = {
 DATABASE_ERRORS = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError)
 
 _PLAIN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
+_GAP = r"(?:[\s\ufeff]|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)"
+_INDEX_CHOICE = re.compile(rf"(?<![\w$])(?:indexed{_GAP}*by|not{_GAP}*indexed)(?![\w$])", re.IGNORECASE | re.ASCII)
 _READING_WORDS = ("select", "with", "values")
 _ENGINE_PREFIXES = ("sqlite_", "pragma_")
 # Rows of temporary indexes are inserted and deleted while reading; these occur only where something changes.
@@ -77,11 +82,13 @@ class Grant:
 @dataclass
 class Reading:
     """One open database. `names` maps each table and view to its name as stored, `pages` the root page of each
-    table and index to its table; `grant` is what of it may be read."""
+    table and index to its table; `telling` are the pages whose order tells of an excepted column; `grant` is what of it
+    may be read."""
 
     connection: sqlite3.Connection
     names: Mapping[str, str]
     pages: Mapping[int, str]
+    telling: frozenset[int]
     grant: Grant
     deadline: float
     denied: list[str] = field(default_factory=list)
@@ -101,6 +108,8 @@ def open_reading(context: Mapping[str, Any], argument: str = "database") -> Read
     try:
         connection = _connect(str(resource["path"]))
         names, pages = _schema(connection)
+        grant = _grant(connection, context.get("sql") or {}, names)
+        telling = telling_pages(connection, names, grant.columns_except)
     except DATABASE_ERRORS as error:
         raise ToolFailure("sql.unusable_database", f"The database cannot be opened: {_plain(error)}") from None
     for limit, value in LIMITS.items():
@@ -109,7 +118,8 @@ def open_reading(context: Mapping[str, Any], argument: str = "database") -> Read
         connection=connection,
         names=names,
         pages=pages,
-        grant=_grant(context.get("sql") or {}, names),
+        telling=telling,
+        grant=grant,
         deadline=time.monotonic() + max(0.05, wall_s * 0.8),  # before the cage's own end, for a better answer
     )
     connection.set_progress_handler(lambda: int(time.monotonic() > reading.deadline), PROGRESS_OPS)
@@ -120,6 +130,7 @@ def open_reading(context: Mapping[str, Any], argument: str = "database") -> Read
 def run_query(reading: Reading, sql: str, parameters: Any) -> sqlite3.Cursor:
     """Runs one statement of the caller under the grant. Raises ToolFailure for all that is not a permitted read."""
     _demand_query(sql)
+    _demand_no_index_choice(sql)
     _demand_plain_joins(reading, sql)
     views = _views_believed(reading, sql)
     through = {view: _tables_behind(reading, view) for view in views}
@@ -165,13 +176,37 @@ def _may_read(reading: Reading, table: str, column: str, *, through_view: bool) 
 
 def _demand_pages(reading: Reading, program: list[Any], behind_views: frozenset[str]) -> None:
     """The compiled program may open granted tables and their indexes in this file, and nothing for writing."""
-    for _, opcode, _, page, database, *_ in program:
+    for place, (_, opcode, _, page, database, *_) in enumerate(program):
         if opcode in ("OpenRead", "ReopenIdx"):
+            if database == 0 and page in reading.telling and not _only_counts(program, place):
+                raise ToolFailure(
+                    "sql.not_granted",
+                    "The rows would come in the order of a column that is not granted.",
+                    "Add ORDER BY with the table's primary key, name another granted column of the table in the"
+                    " statement, or write + before the columns in WHERE.",
+                )
             if database == 0 and reading.pages.get(page) in reading.grant.tables | behind_views:
                 continue
             raise _not_granted()
         if opcode in _NEVER_OPCODES or (opcode == "Transaction" and page):  # there, the operand says: for writing
             raise ToolFailure("sql.not_allowed", "The statement does more than read.", "Send a plain SELECT.")
+
+
+def _only_counts(program: list[Any], place: int) -> bool:
+    """Whether what is opened at `place` is counted and closed again: no row of it is ever visited."""
+    cursor = program[place][2]
+    after = [(row[1], row[2]) for row in program[place + 1 : place + 3]]
+    return after == [("Count", cursor), ("Close", cursor)]
+
+
+def _demand_no_index_choice(sql: str) -> None:
+    """Looked for in the whole text, quotes and comments included: nobody has to agree where those end."""
+    if _INDEX_CHOICE.search(sql):
+        raise ToolFailure(
+            "sql.not_allowed",
+            "INDEXED BY and NOT INDEXED are not possible.",
+            "Leave them out; pass a text that holds these words as a parameter.",
+        )
 
 
 def _demand_plain_joins(reading: Reading, sql: str) -> None:
@@ -306,13 +341,15 @@ def _schema(connection: sqlite3.Connection) -> tuple[dict[str, str], dict[int, s
     return names, pages
 
 
-def _grant(terms: Mapping[str, Any], names: Mapping[str, str]) -> Grant:
-    """The tables that exist and are granted; a grant of all tables still leaves the engine's own out."""
+def _grant(connection: sqlite3.Connection, terms: Mapping[str, Any], names: Mapping[str, str]) -> Grant:
+    """The tables that exist and are granted; a grant of all tables still leaves the engine's own out. What is generated
+    from an excepted column is excepted too."""
     ordinary = frozenset(name for name in names if not name.startswith(_ENGINE_PREFIXES))
     granted = terms.get("tables")
     tables = ordinary if granted is None else ordinary & frozenset(str(name) for name in granted)
     pairs = (str(pair).lower().rpartition(".") for pair in terms.get("columns_except") or ())
-    return Grant(tables=tables, columns_except=frozenset((table, column) for table, _, column in pairs))
+    excepted = frozenset((table, column) for table, _, column in pairs)
+    return Grant(tables=tables, columns_except=excepted | derived_columns(connection, names, excepted))
 
 
 def _described(action: int, first: str | None, second: str | None) -> str:
