@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from toolcage.policy.described import bounds_told_by
 from toolcage.policy.flows import first_flow
 from toolcage.policy.limits import Limit
 from toolcage.policy.model import NOTHING_KNOWN, Entry, Grant, Role, narrowest, sink_arguments
@@ -40,7 +41,8 @@ def decide(
     """What `role` says about calling the declared tool with these arguments in this session. Never raises.
 
     `Decision.sql` holds the bounds of the first matching entry of the winning effect, in the file's order, narrowed by
-    those of every ceiling; None when none of them has an `sql` facet.
+    those of every ceiling; None when none of them has an `sql` facet. For `describe_database` it holds what the role's
+    `query_database` entries let it read of the same database.
     """
     call = _Call(declaration=declaration, arguments=arguments, facts=facts, known=known)
     own = _decide_or_deny(role, call)
@@ -84,6 +86,9 @@ def _decide(role: Role, call: _Call) -> Decision:
     if refused := _resource_refusal(grant, call.arguments):
         return refused
     permitted = _permission(role, grant, call)
+    told = bounds_told_by(role, grant.tool, call.arguments, call.known)
+    if permitted.effect != "deny" and told is not None:
+        permitted = replace(permitted, sql=told)
     if permitted.effect != "deny" and (spent := _spent(grant.limits, call.known)):
         return _limited(spent)
     return permitted
