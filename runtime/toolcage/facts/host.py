@@ -1,6 +1,7 @@
 """Reads the host of a URL or the domain of an address as a browser would: every spelling becomes one.
 
-The WHATWG URL standard's host parser: percent-decoding, IDNA (UTS 46) to ASCII, and for anything that ends in a number
+The WHATWG URL standard's host parser: percent-decoding, IDNA 2008 (UTS 46, strict) to ASCII, and for anything that
+ends in a number
 the IPv4 parser with its decimal, octal, hexadecimal and short forms; `[…]` is IPv6. What the standard calls a failure
 is `None` here, and the screen refuses it: where parsers disagree, nothing is reached.
 
@@ -10,7 +11,6 @@ It resolves nothing. `local_name` says which names can only mean this machine or
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
@@ -22,8 +22,6 @@ from toolcage.facts.ip import IP, address_is_public
 _MAX_NAME: Final = 253
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]")
 _NUMBER: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z", re.ASCII)
-_DOTS: Final = re.compile("[\u3002\uff0e\uff61]")
-_IGNORED: Final = re.compile("[\u00ad\u034f\u180b-\u180d\u200b-\u200d\u2060\u2064\ufe00-\ufe0f\ufeff]")
 
 _LOCAL_NAMES: Final = """
     localhost localdomain local internal intranet lan home corp private home.arpa in-addr.arpa ip6.arpa test invalid
@@ -84,6 +82,31 @@ def read_host(text: str) -> Host | None:
     )
 
 
+def ascii_domain(text: str) -> str | None:
+    """The domain in its one ASCII form, in lower case: what is compared with what. None for what is not valid.
+
+    Also None where IDNA 2003 and IDNA 2008 lead to two domains (`busineß.com`), or to one under the one only: programs
+    of both kinds are in use, so nobody can say who would be reached.
+    """
+    if text.isascii():
+        return text.lower()
+    import idna  # loaded when a name needs it
+
+    try:
+        mapped = idna.uts46_remap(text, std3_rules=True, transitional=False)
+        today = ".".join(_label_to_ascii(label) for label in mapped.split("."))
+        former = text.encode("idna").decode("ascii").lower()
+    except (UnicodeError, ValueError, IndexError):
+        return None
+    return today if today == former else None
+
+
+def _label_to_ascii(label: str) -> str:
+    import idna
+
+    return label if label.isascii() else idna.encode(label, strict=True, std3_rules=True).decode("ascii")
+
+
 def local_name(name: str) -> bool:
     """Whether the name can only mean this machine, this network or a private address: `localhost`, `printer`,
     `db.internal`, `127.0.0.1.nip.io`. Any other name is judged by what it resolves to, when it is."""
@@ -120,25 +143,7 @@ def _to_ascii(text: str) -> str | None:
             text = unquote_to_bytes(text).decode("utf-8")
         except (UnicodeDecodeError, UnicodeEncodeError):
             return None
-    if text.isascii():
-        return text.lower()
-    mapped = _DOTS.sub(".", unicodedata.normalize("NFKC", _IGNORED.sub("", text)))
-    mapped = unicodedata.normalize("NFKC", mapped.casefold())
-    if mapped.isascii():
-        return mapped
-    return _idna(mapped)
-
-
-def _idna(name: str) -> str | None:
-    import idna  # loaded when a name needs it
-
-    try:
-        return ".".join(
-            label if label.isascii() else idna.encode(label, uts46=True, transitional=False).decode("ascii")
-            for label in name.split(".")
-        )
-    except (UnicodeError, ValueError, IndexError):
-        return None
+    return ascii_domain(text)
 
 
 def _to_unicode(label: str) -> str | None:

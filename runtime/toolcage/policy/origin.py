@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from toolcage.facts.host import ascii_domain
 from toolcage.types import Kind
 
 SAID: Final = "said"
@@ -173,17 +174,8 @@ def _addresses(text: str) -> list[str] | None:
 
 def _email(text: str) -> str | None:
     match = _EMAIL.fullmatch(text)
-    domain = None if match is None else _ascii_domain(match[2])
+    domain = None if match is None else ascii_domain(match[2])
     return None if match is None or domain is None else f"email:{match[1]}@{domain}"
-
-
-def _ascii_domain(domain: str) -> str | None:
-    if domain.isascii():
-        return domain.lower()
-    try:
-        return domain.encode("idna").decode("ascii").lower()
-    except UnicodeError:
-        return None
 
 
 def _typed_url(text: str) -> str | None:
@@ -200,7 +192,7 @@ def _url(text: str) -> str | None:
         return None
     if not host or "@" in parts.netloc or "\\" in text or any(character.isspace() for character in text):
         return None
-    domain = _ascii_domain(host.rstrip("."))
+    domain = ascii_domain(host.rstrip("."))
     scheme = parts.scheme.lower()
     if domain is None:
         return None
