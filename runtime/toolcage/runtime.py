@@ -34,7 +34,7 @@ from toolcage.cage.pool import PoolTerms
 from toolcage.errors import AuditError, PolicyError, Refused, ResourceError, RuntimeClosedError, UsageError
 from toolcage.line.approve import Approver, Edited, approve
 from toolcage.line.clean import clean
-from toolcage.line.execute import execute
+from toolcage.line.execute import Stopwatch, execute
 from toolcage.line.judge import closed_role, judge, shadow_decision
 from toolcage.line.ledger import Ledger
 from toolcage.line.live_output import OnText, live_output
@@ -366,6 +366,7 @@ class Runtime:
         )
         refusal, clean_output, edited = None, None, None
         limits: tuple[Limit, ...] = ()
+        stopwatch = Stopwatch()
         try:
             authorized = self._judge(session, role, raw, files, trail)
             limits = role.limits_of(authorized.valid.declaration.name)
@@ -379,7 +380,9 @@ class Runtime:
             await trail.intend()
             session.memory.used(authorized.valid.declaration.effects)
             async with live_output(authorized.output, on_output) as stream:
-                output = await execute(approved, means=self._means, session=session.id, on_output=stream)
+                output = await execute(
+                    approved, means=self._means, session=session.id, on_output=stream, stopwatch=stopwatch
+                )
             cleaned = await _cleaned(output)
             if f"tool:{authorized.valid.declaration.name}" in self._sources:  # off the loop: it reads the whole result
                 await asyncio.to_thread(session.memory.learned, cleaned)
@@ -389,11 +392,13 @@ class Runtime:
         except Refused as caught:
             refusal = caught.refusal
         except asyncio.CancelledError:
-            await self._end(trail, _CANCELLED, Usage(), started)
+            used = Usage(wall_s=stopwatch.seconds())
+            self._ledger.end(limits, session.root, bytes_out=0, wall_s=used.wall_s)
+            await self._end(trail, _CANCELLED, used, started)
             raise
         except Exception as error:  # noqa: BLE001 - the outermost frame of the line: an unforeseen error refuses
             refusal = _internal(error)
-        usage = clean_output.output.usage if clean_output is not None else Usage()
+        usage = clean_output.output.usage if clean_output is not None else Usage(wall_s=stopwatch.seconds())
         self._ledger.end(limits, session.root, bytes_out=usage.bytes_out, wall_s=usage.wall_s)
         audit_id, unrecorded = await self._end(trail, refusal, usage, started)
         duration_ms = (time.monotonic() - started) * 1000

@@ -55,6 +55,20 @@ _spent: Final[weakref.WeakSet[ApprovedCall]] = weakref.WeakSet()
 _spending: Final = threading.Lock()
 
 
+@dataclass(slots=True)
+class Stopwatch:
+    """How long a call has held a cage, also when it ends without a report: cancelled, or refused on its way out."""
+
+    began: float | None = None
+
+    def start(self) -> None:
+        self.began = time.monotonic()
+
+    def seconds(self) -> float:
+        """0 for a call that never had a cage."""
+        return 0.0 if self.began is None else time.monotonic() - self.began
+
+
 @dataclass(slots=True, kw_only=True)
 class _Run:
     """One execution, shared by the loop and its worker thread."""
@@ -63,6 +77,7 @@ class _Run:
     means: Means
     session: str
     on_output: OnOutput | None
+    stopwatch: Stopwatch
     lock: threading.Lock = field(default_factory=threading.Lock)
     cage: LiveCage | None = None
     cancelled: bool = False
@@ -71,6 +86,8 @@ class _Run:
         """Whether the call is still wanted now that it has a cage."""
         with self.lock:
             self.cage = cage
+            if not self.cancelled:
+                self.stopwatch.start()
             return not self.cancelled
 
     def cancel(self) -> None:
@@ -82,10 +99,16 @@ class _Run:
 
 
 async def execute(
-    approved: ApprovedCall, *, means: Means, session: str, on_output: OnOutput | None = None
+    approved: ApprovedCall,
+    *,
+    means: Means,
+    session: str,
+    on_output: OnOutput | None = None,
+    stopwatch: Stopwatch | None = None,
 ) -> CageOutput:
     """The output of the call, whatever it was. `on_output` gets (`stdout` or `stderr`, bytes) as they come, from a
     worker thread. `session` is whose call it is: with `session` isolation it meets what earlier ones left.
+    `stopwatch` is started when the call gets its cage.
 
     Raises Refused when nothing ran: `busy`, `unavailable`, or `approval_required` for an approval that expired or was
     used. Cancelling the task kills the cage before the cancellation goes on.
@@ -97,7 +120,9 @@ async def execute(
             Refusal(status="approval_required", code="approval.expired", message="the approval has expired",
                     hint="Ask again.", retryable=True)
         )  # fmt: skip
-    run = _Run(approved=approved, means=means, session=session, on_output=on_output)
+    run = _Run(
+        approved=approved, means=means, session=session, on_output=on_output, stopwatch=stopwatch or Stopwatch()
+    )
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[CageOutput] = loop.create_future()
     threading.Thread(target=_work, args=(run, loop, ended), daemon=True, name="toolcage-call").start()

@@ -1,7 +1,8 @@
 """Counts what calls use up, and says which limits are used up. What a used-up limit means is the policy's.
 
 A call counts once the policy has let it through, whatever becomes of it later: a screen that blocks it, a person who
-rejects it, a cage that fails. Bytes and seconds are known when a call ends and counted then, so calls that run at the
+rejects it, a cage that fails. Bytes and seconds are known when a call ends and counted then, the seconds of
+one that was cancelled too, so calls that run at the
 same time can pass such a limit together; the next one is refused. Windows are the `limits` library's (moving for
 counts; for bytes and seconds a window that starts with its first use); totals of a session or role are plain counters.
 Everything is kept in this process. Thread-safe.
