@@ -174,7 +174,8 @@ def _work(run: _Run, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[Cage
             assert output is not None
             ended.set_result(output)
 
-    loop.call_soon_threadsafe(settle)
+    with contextlib.suppress(RuntimeError):  # the runtime closed without waiting any longer: nobody listens
+        loop.call_soon_threadsafe(settle)
 
 
 def _execute(run: _Run) -> CageOutput:
