@@ -17,11 +17,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import audit, call, decision, importing, screens
+from benchmarks import audit, call, cleaning, decision, importing, screens
 
 RESULTS = Path(__file__).parent / "results"
 SERIES: dict[str, Callable[[], dict[str, Any]]] = {
     "call": call.run,
+    "cleaning": cleaning.run,
     "decision": decision.run,
     "import": importing.run,
     "audit": audit.run,

@@ -4,7 +4,10 @@
 dangerous is shown or redacted and counted, not silently deleted: a person and the model read the same text.
 """
 
-from toolcage.cleaning.pipeline import Cleaned, CleanedJSON, clean_bytes, clean_json, clean_text
+from toolcage.cleaning.pipeline import REDACTABLE, Cleaned, clean_bytes, clean_text, neutralise
 from toolcage.cleaning.stream import StreamCleaner
+from toolcage.cleaning.structured import CleanedJSON, clean_json
 
-__all__ = ["Cleaned", "CleanedJSON", "StreamCleaner", "clean_bytes", "clean_json", "clean_text"]
+__all__ = [
+    "REDACTABLE", "Cleaned", "CleanedJSON", "StreamCleaner", "clean_bytes", "clean_json", "clean_text", "neutralise",
+]  # fmt: skip

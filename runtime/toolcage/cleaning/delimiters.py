@@ -19,15 +19,20 @@ _TOOL_WORD = (
     r"|(?:end[\s_-]{1,4}(?:of[\s_-]{1,4})?)?untrusted(?:[_-]\w{1,40}+)?"
     r"|(?:start|end)_of_turn|system(?:[_-](?:prompt|reminder|message))?|assistant|human|developer)"
 )
-_FRAME = re.compile(  # begins with one class, which the engine scans for fast
-    r"[<\[](?:"
-    r"(?<=<)[ \t]{0,8}\|[ \t]{0,8}[^\s<>|][^<>|\n]{0,60}\|[ \t]{0,8}>"
-    rf"|(?<=<)<?[ \t]{{0,8}}/?[ \t]{{0,8}}{_TOOL_WORD}\b(?:[^<>\n]{{0,120}}>>?|(?=[^<>\n]{{0,120}}\Z))"
-    r"|(?<=<)<[ \t]{0,8}/?[ \t]{0,8}SYS[ \t]{0,8}>>"
-    r"|(?<=\[)[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS?|RESULTS?|CONTENT))"
-    r"[ \t]{0,8}\])",
-    re.IGNORECASE,
+# Decides most tags of a page at their first two letters.
+_TOOL_BEGINS = r"(?=a[ns]|de|en|fu|hu|in|pa|s[ty]|t[ho]|un)"
+# Two patterns, because each begins with one character, which the engine scans for fast.
+_TAG = (
+    r"<(?!<<)(?:[ \t]{0,8}\|[ \t]{0,8}[^\s<>|][^<>|\n]{0,60}\|[ \t]{0,8}>"
+    rf"|<?[ \t]{{0,8}}/?[ \t]{{0,8}}{_TOOL_BEGINS}{_TOOL_WORD}\b(?:[^<>\n]{{0,120}}>>?|(?=[^<>\n]{{0,120}}\Z))"
+    r"|<[ \t]{0,8}/?[ \t]{0,8}SYS[ \t]{0,8}>>)"
 )
+_BRACKETED = (
+    r"\[[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS?|RESULTS?|CONTENT))[ \t]{0,8}\]"
+)
+_TAGS = re.compile(_TAG, re.IGNORECASE)
+_BRACKETS = re.compile(_BRACKETED, re.IGNORECASE)
+_FRAME = re.compile(f"{_TAG}|{_BRACKETED}", re.IGNORECASE)
 _LEGACY_TURN = re.compile(r"(?:(?<=\n\n)|(?<=\A))(Human|Assistant)(?=:)")
 _OPENERS = "<\uff1c\ufe64\u02c2\u1438\u276e\u2329\u3008\u300a\u226a"
 _CLOSERS = ">\uff1e\ufe65\u02c3\u1433\u276f\u232a\u3009\u300b\u226b"
@@ -64,8 +69,10 @@ def show_delimiters(text: str) -> tuple[str, int]:
         count += 1
         return _shown(folded)
 
-    if "<" in text or "[" in text:
-        text = _FRAME.sub(show, text)
+    if "<" in text:
+        text = _TAGS.sub(show, text)
+    if "[" in text:
+        text = _BRACKETS.sub(show, text)
     if not text.isascii():
         text = _CANDIDATE.sub(show_lookalike, text)
     if "Human:" in text or "Assistant:" in text:

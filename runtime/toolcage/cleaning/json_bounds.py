@@ -39,14 +39,16 @@ class Bounder:
         """The value within bounds, frozen. Never raises."""
         if isinstance(value, str):
             return self._string(value, key)
-        if isinstance(value, Mapping | tuple | list):
-            if depth >= self.max_depth:
-                self.dropped += size(value)
-                return f"[… nested deeper than {self.max_depth} levels, dropped …]"
-            self.kept += 2
-            return self._object(value, depth) if isinstance(value, Mapping) else self._list(value, depth, key)
-        self.kept += size(value)
-        return _number(value)
+        if value is None or isinstance(value, int | float):
+            self.kept += size(value)
+            return _number(value)
+        if depth >= self.max_depth:
+            self.dropped += size(value)
+            return f"[… nested deeper than {self.max_depth} levels, dropped …]"
+        self.kept += 2
+        if isinstance(value, tuple | list):
+            return self._list(value, depth, key)
+        return self._object(value, depth)
 
     @property
     def room(self) -> int:
@@ -61,7 +63,7 @@ class Bounder:
     def _list(self, items: tuple[JSON, ...] | list[JSON], depth: int, key: str | None) -> JSON:
         made: list[JSON] = []
         for position, item in enumerate(items):
-            if self.room == 0 or position >= self.max_items:
+            if self.kept >= self.max_bytes or position >= self.max_items:
                 self.dropped += sum(map(size, items[position:]))
                 made.append(f"[… {len(items) - position} items dropped …]")
                 break
@@ -71,11 +73,11 @@ class Bounder:
 
     def _object(self, items: Mapping[str, JSON], depth: int) -> JSON:
         made: dict[str, JSON] = {}
-        left = list(items.items())
-        for position, (key, item) in enumerate(left):
-            if self.room == 0 or position >= self.max_items:
-                self.dropped += sum(_length(name) + size(value) + 4 for name, value in left[position:])
-                made[_free("[…]", made)] = f"[… {len(left) - position} keys dropped …]"
+        for position, (key, item) in enumerate(items.items()):
+            if self.kept >= self.max_bytes or position >= self.max_items:
+                left = list(items.items())[position:]
+                self.dropped += sum(_length(name) + size(value) + 4 for name, value in left)
+                made[_free("[…]", made)] = f"[… {len(left)} keys dropped …]"
                 break
             made[_free(self._string(key, None), made)] = self.bound(item, depth + 1, key)
             self.kept += 2

@@ -19,7 +19,7 @@ import re
 _LEAVES = r"(?=\s*+(?:[<&\\]|[/\\][/\\&\t]|[A-Za-z][A-Za-z0-9+.-]{0,31}[:&\\]|\Z))"
 _INLINE = re.compile(r"\]\(" + _LEAVES)
 _DEFINITION = re.compile(r"\]:" + _LEAVES)
-_AUTOLINK = re.compile(r"<(?=(?:https?|ftps?|data|javascript|vbscript|file|mailto):)", re.IGNORECASE)
+_AUTOLINK = re.compile(r"<(?=[dfhjmv])(?=(?:https?|ftps?|data|javascript|vbscript|file|mailto):)", re.IGNORECASE)
 
 
 def part_links(text: str) -> tuple[str, int]:

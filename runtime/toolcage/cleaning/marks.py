@@ -18,23 +18,33 @@ from dataclasses import dataclass, field
 CONTROL_CLASS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 """C0 without tab and newline, DEL, C1. A carriage return counts: it overwrites a line in a terminal."""
 
-INVISIBLE_CLASS = (
+_INVISIBLE_BMP = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-    + "".join(f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(1, 17))
 )
+_INVISIBLE_BEYOND = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff" + "".join(
+    f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(1, 17)
+)
+INVISIBLE_CLASS = _INVISIBLE_BMP + _INVISIBLE_BEYOND
 """Bidi controls, zero-width characters, fillers, selectors, tags, line separators, noncharacters, lone surrogates.
 Private use is not here: it renders as a visible glyph or box."""
 
-CONTROLS = re.compile(f"[{CONTROL_CLASS}]")
-INVISIBLES = re.compile(f"[{INVISIBLE_CLASS}]+")
-_CONTROL_BYTES = bytes(code for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A))
-_HIDDEN_CHARACTERS = re.compile(f"[{CONTROL_CLASS}{INVISIBLE_CLASS}\u2400-\u2421]")
+# The engine tests the Basic Multilingual Plane by one look-up, and every range beyond it one by one for each character.
+# So searches begin with all that lies beyond as one range, and look back at the few that are meant.
+_BEYOND = "\U00010000-\U0010ffff"
 
-# Both patterns begin with one class, which the engine scans for fast, and look back at what it was.
-_FIRST = rf"[\[\u2400-\u2421{CONTROL_CLASS}{INVISIBLE_CLASS}]"
-_SHOWN = r"(?<=\[)U\+[0-9A-F]{4,6}(?: \+[0-9]{1,9} invisible)?\]|(?<!\[)"
+CONTROLS = re.compile(f"[{CONTROL_CLASS}]")
+INVISIBLES = re.compile(f"[{_INVISIBLE_BMP}{_BEYOND}](?<=[{INVISIBLE_CLASS}])[{INVISIBLE_CLASS}]*+")
+PICTURES = "".join(map(chr, range(0x2400, 0x2422)))
+_CONTROL_BYTES = bytes(code for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A))
+_HIDDEN_CLASS = f"{CONTROL_CLASS}{INVISIBLE_CLASS}\u2400-\u2421"
+_HIDDEN_CHARACTERS = re.compile(f"[{CONTROL_CLASS}{_INVISIBLE_BMP}\u2400-\u2421{_BEYOND}](?<=[{_HIDDEN_CLASS}])")
+
+# Every pattern begins with one class, which the engine scans for fast, and looks back at what it was.
+_FIRST = rf"[\[\u2400-\u2421{CONTROL_CLASS}{_INVISIBLE_BMP}{_BEYOND}]"
+_MARK = r"\[U\+[0-9A-F]{4,6}(?: \+[0-9]{1,9} invisible)?\]"
+_MARKS = re.compile(_MARK)
+_SHOWN = rf"(?<=\[){_MARK[2:]}|(?<=[{_HIDDEN_CLASS}])"
 _HIDDEN = re.compile(rf"{_FIRST}(?:{_SHOWN})")
 _CSI_REST = "[0-?]*+[ -/]*+[@-~]"
 _SEQUENCES = re.compile(
@@ -43,6 +53,7 @@ _SEQUENCES = re.compile(
     rf"|(?<=[\x1b\u241b])[\]PX^_][^\x07\x1b\u2407\u241b\n]{{0,128}}(?:[\x07\u2407]|[\x1b\u241b]\\)"
     rf"|(?<=[\x1b\u241b])[ -/]*+[0-Z^-~]|{_SHOWN})"
 )
+_COMMON = "\u241b\u240d\u2407\u2400\u200c\u200d\ufe0f"
 
 
 def mark(character: str) -> str:
@@ -108,6 +119,16 @@ def views(text: str) -> Iterator[View]:
     if not hides(text):
         yield View(text, text, None)
         return
-    yield View(_HIDDEN.sub("", text), text, _HIDDEN)
+    yield View(_without_hidden(text), text, _HIDDEN)
     if "\x1b" in text or "\u241b" in text or "\x9b" in text or "[U+009B]" in text:
         yield View(_SEQUENCES.sub("", text), text, _SEQUENCES)
+
+
+def _without_hidden(text: str) -> str:
+    """What `_HIDDEN` leaves. Marks go first and hold no hidden character, so the order makes no difference."""
+    if "[U+" in text:
+        text = _MARKS.sub("", text)
+    for character in _COMMON:  # deleting one character everywhere is far cheaper than a match at each
+        if character in text:
+            text = text.replace(character, "")
+    return _HIDDEN_CHARACTERS.sub("", text)

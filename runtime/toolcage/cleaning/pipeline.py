@@ -15,25 +15,28 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from toolcage.cleaning import html
 from toolcage.cleaning.controls import show_controls
 from toolcage.cleaning.decode import decode
 from toolcage.cleaning.delimiters import show_delimiters
 from toolcage.cleaning.injection import suspect
-from toolcage.cleaning.json_bounds import Bounder
 from toolcage.cleaning.markdown import part_links
-from toolcage.cleaning.personal import redact_emails
-from toolcage.cleaning.secrets import named_secret, redact_secrets
+from toolcage.cleaning.personal import PERSONAL, redact_personal
+from toolcage.cleaning.secrets import redact_secrets
 from toolcage.cleaning.truncate import cut, join, window, without_broken_end, without_broken_start
 from toolcage.cleaning.unicode import show_invisibles
-from toolcage.types import JSON, OutputTerms
+from toolcage.types import OutputTerms
+
+REDACTABLE: Final = PERSONAL | {"secrets"}
+"""The words that `OutputTerms.redact` may hold."""
 
 _MOST_PASSES = 5
 
 # Short plain words and numbers, which most cells of a table are: nothing that any step below looks for fits in them.
-_LONGEST_DULL = 14
-_DULL = re.compile(r"[A-Za-z0-9 .,_+*/()%$-]{0,13}\Z")
+_LONGEST_DULL = 13
+_DULL = re.compile(rf"[A-Za-z0-9 .,_+*/()%$-]{{0,{_LONGEST_DULL}}}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,54 +49,91 @@ class Cleaned:
     dropped: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedJSON:
-    """A JSON value after cleaning, frozen; `kept` and `dropped` are bytes as JSON would take them."""
+def require_redactable(terms: OutputTerms) -> None:
+    """Returns if every word of `terms.redact` is one that cleaning knows.
 
-    value: JSON
-    findings: Counter[str]
-    kept: int
-    dropped: int
+    Raises:
+        ValueError: it names something that does not exist; to ignore it would leave in what was to be taken out.
+    """
+    unknown = set(terms.redact) - REDACTABLE
+    if unknown:
+        raise ValueError(f"redact: {sorted(unknown)} is not one of {sorted(REDACTABLE)}")
 
 
 def clean_text(text: str, terms: OutputTerms, exact_secrets: Sequence[str] = ()) -> tuple[str, Counter[str]]:
-    """The text, neutralised and redacted, and how often each danger was met. Not cut: see `clean_bytes`."""
-    findings: Counter[str] = Counter()
-    if len(text) <= _LONGEST_DULL and terms.html != "escape" and not exact_secrets and _DULL.match(text):
-        return text, findings
-    for _ in range(_MOST_PASSES):
-        before = text
-        text = _pass(text, terms, exact_secrets, findings)
-        if text == before:
-            break
+    """The text, neutralised, redacted and judged, and how often each danger was met. Not cut: see `clean_bytes`.
+
+    Raises:
+        ValueError: `terms.redact` names something that does not exist.
+    """
+    text, findings = _settled(text, terms, exact_secrets)
     if suspect(text).suspected:
         findings["injection_suspected"] += 1
+    return _finished(text, terms, findings)
+
+
+def neutralise(text: str, terms: OutputTerms, exact_secrets: Sequence[str] = ()) -> tuple[str, Counter[str]]:
+    """The same without the judgement whether the text speaks to the model.
+
+    Raises:
+        ValueError: `terms.redact` names something that does not exist.
+    """
+    text, findings = _settled(text, terms, exact_secrets)
+    return _finished(text, terms, findings)
+
+
+def is_dull(text: str, terms: OutputTerms, exact_secrets: Sequence[str]) -> bool:
+    """Whether the text is so short and plain that cleaning surely leaves it as it is."""
+    if len(text) > _LONGEST_DULL or exact_secrets or terms.html == "escape":
+        return False
+    return _DULL.match(text) is not None and not ("phone" in terms.redact or "card" in terms.redact)
+
+
+def _settled(text: str, terms: OutputTerms, exact: Sequence[str]) -> tuple[str, Counter[str]]:
+    require_redactable(terms)
+    findings: Counter[str] = Counter()
+    if is_dull(text, terms, exact):
+        return text, findings
+    for _ in range(_MOST_PASSES):
+        visible = _characters(text, findings)
+        text = _structure(visible, terms, exact, findings)
+        # What `_characters` made it would make again: if nothing after it changed anything, nothing will.
+        if text == visible:
+            break
+    return text, findings
+
+
+def _finished(text: str, terms: OutputTerms, findings: Counter[str]) -> tuple[str, Counter[str]]:
     if terms.html == "escape":
         text, count = html.escape_all(text)
         findings["html_neutralised"] += count
     return text, +findings
 
 
-def _pass(text: str, terms: OutputTerms, exact: Sequence[str], findings: Counter[str]) -> str:
-    text, findings_of_step = show_controls(text)
-    findings["control_shown"] += findings_of_step
-    text, findings_of_step = show_invisibles(text)
-    findings["invisible_shown"] += findings_of_step
+def _characters(text: str, findings: Counter[str]) -> str:
+    text, count = show_controls(text)
+    findings["control_shown"] += count
+    text, count = show_invisibles(text)
+    findings["invisible_shown"] += count
+    return text
+
+
+def _structure(text: str, terms: OutputTerms, exact: Sequence[str], findings: Counter[str]) -> str:
     if terms.html == "clean" and ("<" in text or "&" in text):
-        text, findings_of_step = html.sanitise(text)
-        findings["html_neutralised"] += findings_of_step
-    text, findings_of_step = redact_secrets(text, exact, shapes="secrets" in terms.redact)
-    findings["secret_redacted"] += findings_of_step
-    if "email" in terms.redact:
-        text, findings_of_step = redact_emails(text)
-        findings["email_redacted"] += findings_of_step
-    text, findings_of_step = show_delimiters(text)
-    findings["delimiter_neutralised"] += findings_of_step
-    text, findings_of_step = part_links(text)
-    findings["markdown_neutralised"] += findings_of_step
+        text, count = html.sanitise(text)
+        findings["html_neutralised"] += count
+    text, count = redact_secrets(text, exact, shapes="secrets" in terms.redact)
+    findings["secret_redacted"] += count
+    if not PERSONAL.isdisjoint(terms.redact):
+        text, counts = redact_personal(text, terms.redact)
+        findings.update({f"{kind}_redacted": count for kind, count in counts.items()})
+    text, count = show_delimiters(text)
+    findings["delimiter_neutralised"] += count
+    text, count = part_links(text)
+    findings["markdown_neutralised"] += count
     if terms.html == "inert":
-        text, findings_of_step = html.make_inert(text)
-        findings["html_neutralised"] += findings_of_step
+        text, count = html.make_inert(text)
+        findings["html_neutralised"] += count
     return text
 
 
@@ -103,6 +143,9 @@ def clean_bytes(
     """Bytes as clean text of at most `terms.max_bytes` (plus the mark where something is missing).
 
     `cut_before` says that whoever read the bytes already stopped in the middle: the broken word at the end goes too.
+
+    Raises:
+        ValueError: `terms.redact` names something that does not exist.
     """
     return _clean_window(*window(raw, terms.max_bytes), terms, exact_secrets, cut_before)
 
@@ -136,30 +179,10 @@ def _clean_window(
         sized = join(cleaned, last, missing, terms.max_bytes)
     if sized.dropped:
         findings["truncated"] += 1
-        again, found = clean_text(sized.text, terms if terms.html != "escape" else _UNTOUCHED, exact)
+        again, _ = neutralise(sized.text, terms if terms.html != "escape" else _UNTOUCHED, exact)
         sized = type(sized)(again, sized.kept, sized.dropped)
     findings["encoding_replaced"] += replaced
     return Cleaned(text=sized.text, findings=+findings, kept=sized.kept, dropped=sized.dropped)
 
 
 _UNTOUCHED = OutputTerms(html="keep")
-
-
-def clean_json(value: JSON, terms: OutputTerms, exact_secrets: Sequence[str] = ()) -> CleanedJSON:
-    """A JSON value with every string and every key cleaned, at most `terms.max_bytes` in all. Never raises."""
-    findings: Counter[str] = Counter()
-
-    def clean(text: str, room: int, key: str | None) -> str:
-        if key and "secrets" in terms.redact and named_secret(key, text):
-            findings["secret_redacted"] += 1
-            return "[redacted:password]"
-        cleaned = clean_string(text, terms, exact_secrets, room)
-        findings.update(cleaned.findings)
-        bounder.dropped += cleaned.dropped
-        return cleaned.text
-
-    bounder = Bounder(max_bytes=terms.max_bytes, text=clean)
-    bounded = bounder.bound(value)
-    if bounder.dropped:
-        findings["truncated"] += 1
-    return CleanedJSON(value=bounded, findings=+findings, kept=bounder.kept, dropped=bounder.dropped)

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from toolcage.cleaning.decode import Utf8Decoder
-from toolcage.cleaning.pipeline import clean_text
+from toolcage.cleaning.pipeline import neutralise
 from toolcage.cleaning.secrets import find_secrets
 from toolcage.types import OutputTerms
 
@@ -95,7 +95,6 @@ class StreamCleaner:
         if position <= 0:
             return
         ready, self._held = self._held[:position], self._held[position:]
-        text, findings = clean_text(ready, self._terms, self._exact)
-        findings.pop("injection_suspected", None)
+        text, findings = neutralise(ready, self._terms, self._exact)
         self.findings += findings
         self._on_text(text)

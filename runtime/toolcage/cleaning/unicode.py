@@ -16,11 +16,13 @@ import re
 from toolcage.cleaning.marks import INVISIBLES, mark
 
 _LONGEST_SPELLED_RUN = 4
+_LONGEST_KNOWN = 8
 _PICTOGRAPH = re.compile(
     "[#*0-9\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b05-\u2b55"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
 _CURSIVE = re.compile("[\u0600-\u061b\u061d-\u08ff\u1800-\u180a\u1810-\u18af\ufb50-\ufdcf\ufe70-\ufefc]")
+_INSIDE_WORD = re.compile(f"\u200c(?<={_CURSIVE.pattern}\u200c)(?={_CURSIVE.pattern})")
 _INDIC = re.compile("[\u0900-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17ff\u1a20-\u1aaf\u1b00-\u1c4f\ua840-\uabff]")
 _VIRAMA = re.compile("[\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca]")
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
@@ -34,21 +36,42 @@ _FLAG_TAGS = frozenset(
 
 def show_invisibles(text: str) -> tuple[str, int]:
     """The text with every invisible character shown that its writing does not need, and how many there were."""
-    if text.isascii() or INVISIBLES.search(text) is None:
+    if text.isascii() or INVISIBLES.search(text) is None or _only_persian(text):
         return text, 0
     shown = 0
+    known: dict[str, tuple[str, int]] = {}
 
     def replace(match: re.Match[str]) -> str:
         nonlocal shown
-        run = match[0]
-        if _belongs(run, text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]):
-            return run
-        shown += len(run)
-        if len(run) <= _LONGEST_SPELLED_RUN:
-            return "".join(map(mark, run))
-        return f"[U+{ord(run[0]):04X} +{len(run) - 1} invisible]"
+        start, end = match.span()
+        before = text[start - 1 : start] if start else ""
+        context = text[start - len(before) : end + 1]  # unambiguous: only the run in it is invisible
+        if context not in known:
+            decided = _decided(match[0], before, text[end : end + 1])
+            if len(context) > _LONGEST_KNOWN:
+                shown += decided[1]
+                return decided[0]
+            known[context] = decided
+        kept, count = known[context]
+        shown += count
+        return kept
 
     return INVISIBLES.sub(replace, text), shown
+
+
+def _only_persian(text: str) -> bool:
+    """Whether every invisible character is a non-joiner inside a word of a cursive script, as all over Persian."""
+    joiners = text.count("\u200c")
+    return joiners == len(_INSIDE_WORD.findall(text)) and INVISIBLES.search(text.replace("\u200c", "")) is None
+
+
+def _decided(run: str, before: str, after: str) -> tuple[str, int]:
+    """What stands for the run, and how many characters of it are shown."""
+    if _belongs(run, before, after):
+        return run, 0
+    if len(run) <= _LONGEST_SPELLED_RUN:
+        return "".join(map(mark, run)), len(run)
+    return f"[U+{ord(run[0]):04X} +{len(run) - 1} invisible]", len(run)
 
 
 def _belongs(run: str, before: str, after: str) -> bool:

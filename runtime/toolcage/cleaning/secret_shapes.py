@@ -1,0 +1,315 @@
+r"""The forms by which issuers made their keys recognisable, and passwords that the text itself calls so.
+
+Decides what counts as a secret without knowing any. Trusts nothing. Where an issuer put a checksum or a structure into
+its keys (GitHub and npm a CRC-32, JSON Web Tokens a header), a word that only looks like one is told apart by it; where
+a form alone says too little (an AWS secret, 40 random characters), the words around it must say what it is. Hashes,
+UUIDs, ids and base64 data have no such form and are deliberately not guessed at by their entropy.
+
+A shape is searched for by its `anchors`, byte patterns over the text as ASCII, each of which begins with literal
+characters that the engine scans for fast. Only at an anchor is the whole pattern tried. Every pattern is bounded or
+repeats possessively: linear on any text.
+
+Sources: the issuers' documentation of their formats; https://github.blog/2021-04-05-behind-githubs-new-authentication-token-formats/
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+_BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CHECKSUM_LENGTH: Final = 6
+
+
+def always(_value: str) -> bool:
+    """Whether the form alone is enough: yes."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One form. The group `value`, where there is one, is what gets redacted.
+
+    `pattern` is tried at each anchor and `back` characters before it. `folded`: the anchors are lower case.
+    `loose`: the form may hold spaces and other punctuation, so it need not stand in a long word.
+    """
+
+    name: str
+    anchors: tuple[re.Pattern[bytes], ...]
+    pattern: re.Pattern[str]
+    accept: Callable[[str], bool] = always
+    folded: bool = False
+    loose: bool = False
+    back: tuple[int, ...] = (0,)
+
+
+def checksum(payload: str) -> str:
+    """The six characters that GitHub and npm put behind `payload`: its CRC-32 in base 62."""
+    number, digits = zlib.crc32(payload.encode()), ""
+    for _ in range(_CHECKSUM_LENGTH):
+        number, digit = divmod(number, 62)
+        digits = _BASE62[digit] + digits
+    return digits
+
+
+def _is_checked(value: str) -> bool:
+    """A token whose checksum is right, or one as mixed as real ones: a wrong checksum may be a cut or a new form."""
+    payload = value.split("_", 2 if value.startswith("github_pat_") else 1)[-1]
+    right = any(
+        checksum(payload[: end - _CHECKSUM_LENGTH]) == payload[end - _CHECKSUM_LENGTH : end]
+        for end in {36, 82, len(payload)}
+        if _CHECKSUM_LENGTH < end <= len(payload)
+    )
+    return right or mixed(payload)
+
+
+def mixed(value: str) -> bool:
+    """Whether digits and letters both occur."""
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
+def _is_aws_secret(value: str) -> bool:
+    """Upper case, lower case and digits, and not the hexadecimal digest that also has 40 characters."""
+    return mixed(value) and value.lower() != value and value.upper() != value
+
+
+def _is_jwt(value: str) -> bool:
+    header = value.split(".", 1)[0]
+    try:
+        decoded = json.loads(base64.urlsafe_b64decode(header + "=" * (-len(header) % 4)))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(decoded, dict) and ("alg" in decoded or "enc" in decoded)
+
+
+PLACEHOLDER = re.compile(
+    r"(?:[*x.•_#-]+|<[\w -]*>?|\$[{(].*|\$[A-Za-z_]+|%\(?[A-Za-z_]*\)?[sd%]?|\{.*\}?|\[redacted.*"
+    r"|(?:your|my|the|some)[-_ ].*|(?:none|null|true|false|undefined|example|changeme|password|passwd|secret|redacted"
+    r"|required|optional|string|str))\Z",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[A-Za-z_][\w.]*(?:[(\[].*)?\Z")
+
+
+def is_password(value: str) -> bool:
+    """A value after `password=`: not a placeholder, not an expression, not a plain word of prose."""
+    if PLACEHOLDER.match(value):
+        return False
+    if _CODE.match(value):  # an identifier, an attribute or a call, unless it mixes in digits as passwords do
+        return mixed(value) and "(" not in value and "[" not in value and "." not in value
+    return any(c.isdigit() for c in value) or (any(not c.isalnum() for c in value.strip(".,:;!?)")) and len(value) >= 8)
+
+
+def _is_url_password(value: str) -> bool:
+    return PLACEHOLDER.match(value) is None or value.lower() in ("password", "secret", "changeme", "example")
+
+
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z", re.IGNORECASE)
+
+
+def _is_bearer(value: str) -> bool:
+    return mixed(value) and _UUID.match(value) is None
+
+
+NAMED = (
+    r"(?:pass(?:word|wd|phrase)|pwd|secret|api[_-]?key|apikey|access[_-]?key|access[_-]?token|auth[_-]?token"
+    r"|client[_-]?secret|secret[_-]?key|private[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key)"
+)
+_ASSIGNED = r"(?:\\?[\"'])?\s{0,4}(?:=>|:=|[:=])\s{0,4}"
+# In the ASCII image of a text every other character is a question mark, spaces of other scripts among them.
+# What was redacted before is passed over.
+_MAY_BE_ASSIGNED = rb"(?=(?:\\?[\"'])?[\s?]{0,4}+[:=][=>]?[\s?]{0,4}+\\?[\"']?+(?!\[redacted:))"
+# Most prefixes are so distinctive that they count in the middle of a word too: a colour code or a label may stand
+# directly before the key. The others (`task-…` holds `sk-…`) need a beginning.
+_START = r"(?<![A-Za-z0-9])"
+_WORD_START = r"(?<![A-Za-z0-9_-])"
+
+
+def _shape(
+    name: str, anchors: str | tuple[str, ...], pattern: str, accept: Callable[[str], bool] = always, **how: bool
+) -> Shape:
+    return _back(name, anchors, pattern, (0,), accept, **how)
+
+
+def _back(
+    name: str,
+    anchors: str | tuple[str, ...],
+    pattern: str,
+    back: tuple[int, ...],
+    accept: Callable[[str], bool] = always,
+    *,
+    folded: bool = False,
+    loose: bool = False,
+) -> Shape:
+    written = (anchors,) if isinstance(anchors, str) else anchors
+    compiled = tuple(re.compile(anchor.encode()) for anchor in written)
+    return Shape(name, compiled, re.compile(pattern), accept, folded, loose or folded, back)
+
+
+_PEM_LINE = r"(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)"
+
+SHAPES: Final = (
+    _shape(
+        "private_key",
+        "-----BEGIN ",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:[^-]|-(?!----))*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        rf"|{_PEM_LINE}*+)",
+        loose=True,
+    ),
+    _shape(
+        "private_key",
+        "Private-Lines: ",
+        r"Private-Lines: [0-9]{1,4}(?P<value>(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)++)",
+        loose=True,
+    ),
+    _shape("aws_access_key", "A(?=(?:KI|SI|BI|CC)A)", r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    _shape(  # the secret that stands beside its id, as in the file that the console gives
+        "aws_secret_key",
+        "A(?=(?:KI|SI)A)",
+        r"A(?:KI|SI)A[A-Z0-9]{16}[\"'\s,;|:/]{1,8}(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        _is_aws_secret,
+    ),
+    _shape(
+        "aws_secret_key",
+        r"aws(?=[a-z0-9_ .?-]{3,46}+[\"']?[\s?]{0,3}[:=>])",
+        r"(?i:aws)[\w .-]{0,20}(?i:secret|key)[\w .-]{0,20}[\"']?\s{0,3}[:=>]{1,2}\s{0,3}[\"']?"
+        r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        folded=True,
+    ),
+    _shape(
+        "aws_secret_key",
+        "secretaccesskey",
+        r"(?i:secretaccesskey)[\"'>]{0,2}\s{0,3}[:=]?\s{0,3}[\"']?(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        folded=True,
+    ),
+    _shape("github_token", "gh(?=[pousr]_)", r"gh[pousr]_[A-Za-z0-9]{30,}+", _is_checked),
+    _shape("github_token", "gh(?=s_)", r"ghs_[A-Za-z0-9]{1,20}_eyJ[A-Za-z0-9_.-]{20,}+"),
+    _shape("github_token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}+", _is_checked),
+    _shape(
+        "gitlab_token",
+        "gl(?=[a-z]{2,5}-)",
+        r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas|imt|ffct|rtr)-[A-Za-z0-9_.=-]{20,}+",
+    ),
+    _shape(
+        "slack_token", ("xox(?=[a-z][.-])", "xapp-"), r"(?:xox[a-z](?:\.xox[a-z])?-|xapp-)[A-Za-z0-9-]{10,}+", mixed
+    ),
+    _shape(
+        "slack_webhook",
+        r"hooks\.slack\.com/",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<value>[A-Za-z0-9/_-]{20,}+)",
+    ),
+    _back("stripe_key", "k_(?=live_|test_)", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", (1,)),
+    _shape("stripe_key", "whsec_", r"whsec_[A-Za-z0-9+/]{24,}+=*"),
+    _shape("api_key", "sk-(?=proj|svcacct|admin|or-v1)", r"sk-(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}+"),
+    _shape("anthropic_key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{16,}+"),
+    _shape("api_key", "sk-", _WORD_START + r"sk-[A-Za-z0-9_-]{20,}+", mixed),
+    _shape("google_key", "AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    _shape("google_token", r"ya29\.", r"ya29\.[A-Za-z0-9_-]{20,}+"),
+    _shape("google_token", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{20,}+"),
+    _shape("huggingface_token", "hf_", _START + r"hf_[A-Za-z]{30,}+"),
+    _shape("npm_token", "npm_", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])", _is_checked),
+    _shape("pypi_token", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{40,}+"),
+    _shape("sendgrid_key", r"SG\.", _START + r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}(?![A-Za-z0-9_-])"),
+    _back(
+        "telegram_token",
+        ":AA",
+        r"(?<![A-Za-z0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])",
+        (10, 9, 8),
+    ),
+    _back("azure_secret", "Q~", r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?!\w)", (4,)),
+    _back("azure_key", r"\+A(?=St|Mb|Ba|CR|IE|zF)", r"[A-Za-z0-9+/]{76}\+A[A-Za-z0-9+/]{8}==", (76,)),
+    _back("azure_token", "AZDO", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])", (76,)),
+    _shape(
+        "service_token",  # issuers whose prefix is enough
+        (
+            "d(?=o[por]_v1_)",
+            "dckr_",
+            "dapi(?=[a-f0-9]{9})",
+            "shp(?=[acps][ast]_)",
+            "sbp_",
+            "sntry(?=[su]_)",
+            "gsk_",
+            "glsa_",
+            "xai-",
+            "pplx-",
+            r"hvs\.",
+            "PMAK-",
+            "NRAK-",
+            "ATATT3",
+            "lin_api_",
+            "ntn_",
+            "nfp_",
+            "pscale_",
+            "rubygems_",
+            "r8_",
+        ),
+        _START + r"(?:do[por]_v1_[a-f0-9]{64}|dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}+|dapi[a-f0-9]{32}(?:-[0-9])?"
+        r"|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}"
+        r"|sbp_[a-f0-9]{40}|sntry[su]_[A-Za-z0-9+/=_-]{40,}+|gsk_[A-Za-z0-9]{40,}+|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}"
+        r"|xai-[A-Za-z0-9]{60,}+|pplx-[A-Za-z0-9]{40,}+|hvs\.[A-Za-z0-9_-]{24,}+|PMAK-[a-f0-9]{24}-[a-f0-9]{34}"
+        r"|NRAK-[A-Z0-9]{27}|ATATT3[A-Za-z0-9_=-]{100,}+|lin_api_[A-Za-z0-9]{32,}+|ntn_[A-Za-z0-9]{40,}+"
+        r"|nfp_[A-Za-z0-9]{36}|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{32,}+|rubygems_[a-f0-9]{48}|r8_[A-Za-z0-9]{37})"
+        r"(?![A-Za-z0-9])",
+        mixed,
+    ),
+    _shape(
+        "jwt",
+        "eyJ",
+        _WORD_START + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{2,}+\.[A-Za-z0-9_-]*+(?:\.[A-Za-z0-9_-]++){0,2}",
+        _is_jwt,
+    ),
+    _shape(
+        "url_password",
+        "://",
+        r"://[^\s:/@?#\"'<>]{0,64}:(?P<value>[^\s@/\"'<>]{1,256})@",
+        _is_url_password,
+        loose=True,
+    ),
+    _shape("azure_key", "sig=", r"sig=(?P<value>[A-Za-z0-9+/]{43}=|(?:[A-Za-z0-9]|%(?:2[BbFf]|3[Dd])){43,}+)"),
+    _shape(
+        "authorization",
+        (r"bearer(?=[\s?])", r"authorization(?=[\"']?[\s?]{0,3}[:=])"),
+        r"(?i:bearer|authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?basic)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{16,}+=*+)",
+        _is_bearer,
+        folded=True,
+    ),
+    _shape(
+        "token",
+        "token" + _MAY_BE_ASSIGNED.decode(),
+        rf"(?i:token){_ASSIGNED}\\?[\"']?(?P<value>[A-Za-z0-9_~+/-]{{20,256}}=*+)",
+        _is_bearer,
+        folded=True,
+    ),
+)
+
+CUT_KEY: Final = Shape(  # the end of a private key whose beginning was cut off; tried at the start of the text alone
+    "private_key",
+    (),
+    re.compile(r"\s{0,4}(?:[A-Za-z0-9+/=]{1,76}+\n)++-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----"),
+)
+
+# A password is anchored at the end of its name: all the names end in one of these, and few of them are assigned to.
+NAME_ENDS: Final = tuple(
+    re.compile(word + _MAY_BE_ASSIGNED)
+    for word in (b"password", b"passwd", b"passphrase", b"pwd", b"secret", b"key", b"token")
+)
+NAMES: Final = tuple(
+    name.replace("-", sign).encode()
+    for sign in ("", "_", "-")
+    for name in (
+        "password", "passwd", "passphrase", "pwd", "secret", "api-key", "access-key", "access-token", "auth-token",
+        "client-secret", "secret-key", "private-key", "account-key", "signing-key", "encryption-key",
+    )
+)  # fmt: skip
+LONGEST_NAME: Final = max(map(len, NAMES))
+PASSWORD: Final = re.compile(
+    rf"{_ASSIGNED}(?:"
+    r"\\?\"(?P<quoted>(?!\[redacted:)[^\"\\\n]{4,256})\\?\"|'(?P<single>(?!\[redacted:)[^'\\\n]{4,256})'"
+    r"|(?P<value>[^\s\"'\\,;&<>`]{6,256}))"
+)
