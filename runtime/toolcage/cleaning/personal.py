@@ -53,14 +53,14 @@ _ISSUERS: Final = (  # first and last prefix of the same length, and the lengths
 
 _GAP = r"(?:[ \u00a0./-]|[ \u00a0]?\(0?\)[ \u00a0]?|\)[ \u00a0/-]?|[ \u00a0/-]\()"
 _INTERNATIONAL = re.compile(rf"\+(?<![\w+]\+)\(?[1-9][0-9]{{0,3}}(?:{_GAP}[0-9]{{1,11}}){{1,6}}(?![\w]|[.,:/-]\d)")
-_UNGROUPED = re.compile(r"\+(?<=[ \t\u00a0(:\"'>,;|=]\+)[1-9][0-9]{9,14}(?![\w]|[.,:/-]\d)|\A\+[1-9][0-9]{9,14}\Z")
+_UNGROUPED = re.compile(r"\+(?:(?<=[ \t\u00a0(:\"'>,;|=]\+)|(?<=\A\+))[1-9][0-9]{9,14}(?![\w]|[.,:/-]\d)")
 _BRACKETED = re.compile(r"\((?<![\w)]\()[2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ][0-9]{4}(?!\w)")
 _CALLED = re.compile(
     r"(?<!redacted:)(?:(?<!\w)|(?=[电手電]))(?:tel(?:e(?:f(?:on[eo]?|oon)|phone))?|(?:tele)?phones?"
     r"(?:[ _-]?(?:number|no))?"
     r"|mobile?|cell(?:phone|ular)?|fax|whatsapp|sms|handy|rufnummer|t[ée]l[ée]phone|tel[ée]fono|portable"
     r"|call(?: (?:me|us))?(?: (?:at|on))?|тел(?:ефон)?|(?:电话|手机|電話)(?:号码)?)"
-    r"(?:\.|(?!\w))[\"'’)\]]{0,2}[ \u00a0]?[:=|]{0,2}\s?[\"'(]?"
+    r"(?:\.|(?!\w))[\"'’)\]]{0,2}[ \u00a0]?[:=|：]{0,2}\s?[\"'(]?"
     rf"(?P<value>(?:\+|\(|00)?[0-9]{{1,11}}(?:{_GAP}[0-9]{{1,11}}){{0,6}}"
     rf"|\+?\([0-9]{{1,5}}(?:{_GAP}[0-9]{{1,11}}){{1,6}})"
     r"(?![\w]|[.,:]\d)",

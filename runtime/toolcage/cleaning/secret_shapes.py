@@ -73,6 +73,12 @@ def mixed(value: str) -> bool:
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
+def _is_random(value: str) -> bool:
+    """Both cases and digits, or one long mixed part: words with hyphens and a number, as in a style sheet, are not."""
+    parts = re.split("[-_]", value)
+    return mixed(value) and (_is_aws_secret(value) or any(len(part) >= 16 and mixed(part) for part in parts))
+
+
 def _is_aws_secret(value: str) -> bool:
     """Upper case, lower case and digits, and not the hexadecimal digest that also has 40 characters."""
     return mixed(value) and value.lower() != value and value.upper() != value
@@ -208,7 +214,7 @@ SHAPES: Final = (
     _shape("stripe_key", "whsec_", r"whsec_[A-Za-z0-9+/]{24,}+=*"),
     _shape("api_key", "sk-(?=proj|svcacct|admin|or-v1)", r"sk-(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}+"),
     _shape("anthropic_key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{16,}+"),
-    _shape("api_key", "sk-", _WORD_START + r"sk-[A-Za-z0-9_-]{20,}+", mixed),
+    _shape("api_key", "sk-", _WORD_START + r"sk-[A-Za-z0-9_-]{20,}+", _is_random),
     _shape("google_key", "AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
     _shape("google_token", r"ya29\.", r"ya29\.[A-Za-z0-9_-]{20,}+"),
     _shape("google_token", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{20,}+"),
