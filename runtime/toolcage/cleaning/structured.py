@@ -235,5 +235,5 @@ def _is_special(text: str, terms: OutputTerms) -> bool:
         _UNFINISHED.search(text) is not None
         or "-----END " in text
         or (terms.html in ("clean", "escape") and ("<" in text or "&" in text))
-        or ("phone" in terms.redact and text.startswith("+"))
+        or ("phone" in terms.redact and "+" in text)
     )
