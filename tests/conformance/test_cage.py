@@ -19,7 +19,7 @@ import pytest
 from toolcage.cage import live
 from toolcage.cage.door import Door
 from toolcage.cage.engine import Engine
-from toolcage.cage.images import ImageLock, verify
+from toolcage.cage.images import ImageLock, build, verify
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
 from toolcage.cage.outcome import classify, exit_code
 from toolcage.cage.pool import Pool, PoolTerms
@@ -44,6 +44,7 @@ def host_engine() -> Iterator[Engine]:
 
 @pytest.fixture(scope="module", params=known_images())
 def image(request: pytest.FixtureRequest, host_engine: Engine) -> tuple[str, frozenset[str]]:
+    build([request.param], host_engine, default_state_dir())  # set-up builds only those of the built-in tools
     locked = ImageLock.load(default_state_dir()).resolve(request.param)
     return verify(host_engine, locked), frozenset(locked.accepted_ids)
 
