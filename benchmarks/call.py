@@ -36,14 +36,14 @@ def run() -> dict[str, Any]:
     """Milliseconds, by what was measured: p50, p99, and the ratios of the medians."""
     times: dict[str, list[float]] = {"warm": [], "cold": [], "engine": []}
     engine = Engine.connect()
-    reference = _reference(engine)
-    command = _docker_command()
+    reference = engine_reference(engine)
+    command = docker_command()
     if command is not None:
         times["docker run"] = []
     with (
         tempfile.TemporaryDirectory() as state,
-        _runtime(state, PoolTerms(min_idle=2)) as warm,
-        _runtime(state, PoolTerms(min_idle=0)) as cold,
+        runtime_in(state, PoolTerms(min_idle=2)) as warm,
+        runtime_in(state, PoolTerms(min_idle=0)) as cold,
     ):
         warm_session, cold_session = warm.session(), cold.session()
         for number in range(ROUNDS + WARM_UP):
@@ -67,11 +67,12 @@ def run() -> dict[str, Any]:
     }
 
 
-def _runtime(state: str, terms: PoolTerms) -> Runtime:
+def runtime_in(state: str, terms: PoolTerms, policy: Path | None = None) -> Runtime:
+    """A runtime of the role `coder`, or of another policy, with its own audit log and this installation's images."""
     lock = Path(state, "images.lock")
     if not lock.exists():
         shutil.copy(default_state_dir() / "images.lock", lock)
-    return Runtime.from_files(shipped_dir("policies") / "coder.yaml", state_dir=state, pool=terms)
+    return Runtime.from_files(policy or shipped_dir("policies") / "coder.yaml", state_dir=state, pool=terms)
 
 
 def _call(session: Any) -> None:
@@ -80,7 +81,8 @@ def _call(session: Any) -> None:
         raise RuntimeError(f"the call failed: {result!r}")
 
 
-def _spec() -> CageSpec:
+def cage_spec() -> CageSpec:
+    """What a call of `execute_python` gets by default."""
     terms = SandboxTerms()
     return CageSpec(
         image_id=ImageLock.load(default_state_dir()).resolve("python").image_id,
@@ -92,10 +94,11 @@ def _spec() -> CageSpec:
     )
 
 
-def _reference(engine: Engine) -> Callable[[], None]:
+def engine_reference(engine: Engine) -> Callable[[], None]:
+    """Create, attach, start, read to the end, remove: the engine's own part of one cold call."""
     command = ("/usr/bin/python3", "-I", "-B", "-c", PROGRAM)
     config = container_config(
-        _spec(), uid=FIRST_UID + 1, command=command, labels={}, seccomp=load_profile("container").text
+        cage_spec(), uid=FIRST_UID + 1, command=command, labels={}, seccomp=load_profile("container").text
     )
     config |= {"OpenStdin": False, "StdinOnce": False, "AttachStdin": False}
 
@@ -115,12 +118,12 @@ def _reference(engine: Engine) -> Callable[[], None]:
     return once
 
 
-def _docker_command() -> Callable[[], None] | None:
+def docker_command() -> Callable[[], None] | None:
     """`docker run` with the same flags, None where the command is not installed."""
     docker = shutil.which("docker")
     if docker is None:
         return None
-    host = container_config(_spec(), uid=FIRST_UID + 1, command=(), labels={}, seccomp="")["HostConfig"]
+    host = container_config(cage_spec(), uid=FIRST_UID + 1, command=(), labels={}, seccomp="")["HostConfig"]
     profile = str(shipped_dir("sandbox_images") / "seccomp" / "container.json")
     arguments = [
         docker, "run", "--rm", "--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges",
@@ -130,7 +133,7 @@ def _docker_command() -> Callable[[], None] | None:
         f"--user={FIRST_UID + 1}:{FIRST_UID + 1}", "--hostname=cage", "--workdir=/workspace",
         *(f"--ulimit={item['Name']}={item['Soft']}:{item['Hard']}" for item in host["Ulimits"]),
         *(f"--tmpfs={folder}:{options}" for folder, options in host["Tmpfs"].items()),
-        _spec().image_id, "/usr/bin/python3", "-I", "-B", "-c", PROGRAM,
+        cage_spec().image_id, "/usr/bin/python3", "-I", "-B", "-c", PROGRAM,
     ]  # fmt: skip
 
     def once() -> None:
