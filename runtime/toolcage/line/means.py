@@ -35,7 +35,11 @@ from toolcage.tools.source import BASE_MODULES
 from toolcage.types import AuthorizedCall, Isolation, SandboxTerms
 
 DESCRIBE: Final = SandboxTerms(wall_s=10.0)
-PRELOAD: Final = ("RestrictedPython", "sqlite3")
+PRELOAD: Final[Mapping[Isolation, tuple[str, ...]]] = {
+    "container": (),  # used once: importing ahead what most calls never use would cost each of them
+    "namespace": ("RestrictedPython", "sqlite3"),
+    "session": (),
+}
 OnProblem = Callable[[str], None]
 
 
@@ -241,12 +245,13 @@ class Means:
             data=tuple(snapshot.file for snapshot in snapshots),
         )
         warm = self._terms.min_idle > 0 or tool is None
+        at_home = [found for found in builtin_tools().values() if found.declaration.isolation == isolation]
         return CageRecipe(
             spec=spec,
             accepted_ids=accepted,
             seccomp=load_profile("namespace" if isolation == "namespace" else "container").text,
-            modules=_our_modules(builtin_tools().values() if warm or tool is None else [tool]),
-            preload=PRELOAD if warm else (),
+            modules=_our_modules(at_home if warm or tool is None else [tool]),
+            preload=PRELOAD[isolation] if warm else (),
             data={snapshot.file.name: snapshot.content for snapshot in snapshots},
             **({"lease_s": LEASE_S} if isolation == "session" else {}),
         )
