@@ -219,7 +219,7 @@ def scene(shared: bool) -> Iterator[tuple[Path, Path, OwnEngine | None, str | No
             yield folder, own.socket if own is not None else Path(target), own, why
         finally:
             if own is not None:
-                own.stop()
+                own.remove()
 
 
 def _own_engine(folder: Path) -> tuple[OwnEngine | None, str | None]:
@@ -235,7 +235,7 @@ def _own_engine(folder: Path) -> tuple[OwnEngine | None, str | None]:
             own.load(lock.resolve(image).image_id, source)
         source.close()
     except (RuntimeError, OSError) as error:
-        own.stop()
+        own.remove()
         return None, str(error)
     return own, None
 
@@ -270,7 +270,11 @@ def soak(calls: int, seconds: float, seed: int, shared: bool) -> dict[str, Any]:
                 return (folder / "state" / "host-id").read_text(encoding="ascii")
 
             faults = Faults(random.Random(seed), wire, disk, own, victim, client, host)
-            watched = _drive(survivor, victim, faults, started + seconds)
+            try:
+                watched = _drive(survivor, victim, faults, started + seconds)
+            finally:
+                survivor.kill()
+                victim.kill()
             document = _recovered(folder, survivor, victim, client, host, target)
         finally:
             disk.close()
@@ -312,8 +316,6 @@ def _drive(survivor: Process, victim: Process, faults: Faults, until: float) -> 
         process.tell("stop")
         process.tell("healed")
     ends = {"survivor": survivor.end(150), "victim": victim.end(150)}
-    for process in (survivor, victim):
-        process.kill()
     return {"stuck": stuck, "exit codes": ends}
 
 

@@ -1,8 +1,9 @@
 """Faults to throw: an engine of one's own that can be stopped, a wire to it that can be cut or slowed, a full disk.
 
 Nothing here touches the engine that others use: `OwnEngine` is a second dockerd with its own data, runtime folder,
-socket and containerd, and without a bridge or firewall rules. It needs root; where it does not come up, the wire in
-front of the usual engine is all that is cut, and the soak's result says so.
+socket, containerd and network namespace (without the last, a dockerd that is told to have no bridge would remove the
+other engine's). It needs root; where it does not come up, the wire in front of the usual engine is all that is cut, and
+the soak's result says so.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -31,14 +33,22 @@ class OwnEngine:
         self.socket = folder / "engine.sock"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Raises RuntimeError when it does not answer in time."""
+    def start(self, tries: int = 4) -> None:
+        """Raises RuntimeError when it does not answer, however often it is started: one that follows on a killed one
+        may find that one's containerd about to end."""
+        for _ in range(tries):
+            if self._started():
+                return
+            self.stop(signal.SIGKILL)
+        raise RuntimeError(f"an engine of our own did not come up; see {self._folder}/engine.log")
+
+    def _started(self) -> bool:
         (self._folder / "engine.pid").unlink(missing_ok=True)
         with (self._folder / "engine.log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["dockerd", f"--data-root={self._folder}/data", f"--exec-root={self._folder}/exec",
-                 f"--host=unix://{self.socket}", f"--pidfile={self._folder}/engine.pid", "--bridge=none",
-                 "--iptables=false", "--ip-masq=false"],
+                ["unshare", "--net", "--", "dockerd", f"--data-root={self._folder}/data",
+                 f"--exec-root={self._folder}/exec", f"--host=unix://{self.socket}",
+                 f"--pidfile={self._folder}/engine.pid", "--bridge=none", "--iptables=false", "--ip-masq=false"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         end = time.monotonic() + START_S
@@ -47,9 +57,20 @@ class OwnEngine:
                 client = self.client()
                 client.ping()
                 client.close()
-                return
+                return True
             time.sleep(0.1)
-        raise RuntimeError(f"an engine of our own did not come up; see {self._folder}/engine.log")
+        return False
+
+    def remove(self) -> None:
+        """Ends it, whatever of it a SIGKILL left behind, and its mounts: nothing below the folder is in use then."""
+        self.stop()
+        for pid in _processes_with(str(self._folder)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5)
+        mounts = [line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+        for mount in sorted((item for item in mounts if item.startswith(str(self._folder))), reverse=True):
+            subprocess.run(["umount", "-l", mount], check=False)
 
     def client(self) -> docker.DockerClient:
         return docker.DockerClient(base_url=f"unix://{self.socket}", timeout=30)
@@ -71,6 +92,14 @@ class OwnEngine:
         client = self.client()
         client.images.load(b"".join(source.images.get(image).save()))
         client.close()
+
+
+def _processes_with(text: str) -> Iterator[int]:
+    """Processes whose command line names our own engine's folder, which has a random name."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(folder.name) != os.getpid() and text.encode() in (folder / "cmdline").read_bytes():
+                yield int(folder.name)
 
 
 class Wire:

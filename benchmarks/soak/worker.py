@@ -63,14 +63,19 @@ class Worker:
 
     def _calls(self, runtime: Runtime) -> None:
         sessions = {role: runtime.session(role=role) for role in ("coder", "analyst")}
+        pause = 0.5
         while not self.stop.is_set():
             with self._next:
                 number = next(self._numbers, None)
             if number is None:
                 return
-            self._one(sessions, number)
+            served = self._one(sessions, number)
+            pause = 0.5 if served else min(5.0, pause * 2)
+            if not served:  # an engine that is away would be asked thousands of times
+                self.stop.wait(pause)
 
-    def _one(self, sessions: dict[str, Session], number: int) -> None:
+    def _one(self, sessions: dict[str, Session], number: int) -> bool:
+        """Whether the sandbox was there for it."""
         planned = plan(number, self._seed)
         rng = random.Random(f"cancel/{self._seed}/{number}")
         way = rng.randrange(CANCELLED_IN)
@@ -85,8 +90,7 @@ class Worker:
             result = session.call(planned.tool, planned.arguments, files=planned.files)
         self._journal.write(ended=number, kind=planned.kind, seconds=round(time.monotonic() - started, 2),
                             **_of(planned, result))  # fmt: skip
-        if result is not None and result.status == "unavailable":
-            self.stop.wait(1.0)  # an engine that is away would be asked thousands of times
+        return result is None or result.status != "unavailable"
 
 
 def _of(planned: Planned, result: ToolResult | None) -> dict[str, Any]:
