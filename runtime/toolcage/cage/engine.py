@@ -173,6 +173,10 @@ class Engine:
         )
 
     def _give_back(self, client: docker.APIClient) -> None:
+        """Over a unix socket the client keeps a connection for each of the last 25 paths that it asked for, which name
+        containers that are not asked about again: closing it drops those, and it can be used all the same."""
+        if client.base_url.startswith("http+docker://"):
+            client.close()
         with self._lock:
             if not self._closed:
                 self._free.append(client)
