@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
-import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import audit, call, cleaning, decision, importing, screens
+from benchmarks import audit, call, cleaning, decision, importing, pool, screens
+from benchmarks.machine import machine
 
 RESULTS = Path(__file__).parent / "results"
 SERIES: dict[str, Callable[[], dict[str, Any]]] = {
@@ -25,6 +23,7 @@ SERIES: dict[str, Callable[[], dict[str, Any]]] = {
     "cleaning": cleaning.run,
     "decision": decision.run,
     "import": importing.run,
+    "pool": pool.run,
     "audit": audit.run,
 }
 ON_REQUEST: dict[str, Callable[[], dict[str, Any]]] = {"screens": screens.run}
@@ -40,18 +39,8 @@ def main() -> None:
     _print(measured)
     RESULTS.mkdir(exist_ok=True)
     for name, figures in measured.items():
-        document = {"measured": name, "on": _machine(), "figures": figures}
+        document = {"measured": name, "on": machine(), "figures": figures}
         (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "load": round(os.getloadavg()[0], 1),
-    }
 
 
 def _print(measured: dict[str, dict[str, Any]]) -> None:
