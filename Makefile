@@ -1,7 +1,7 @@
 # The commands of this checkout. `make demo` and `make test` are the two that a newcomer needs; each does its own set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit lint bench bench-screens fuzz images clean
+.PHONY: help setup demo test test-unit test-long lint bench bench-screens fuzz images clean
 
 help: ## show these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +17,10 @@ test: setup ## all tests: unit, conformance, integration, security, short fuzzin
 
 test-unit: ## the tests that need no engine
 	@scripts/setup.sh --without-engine
-	@.venv/bin/pytest -m "not docker" tests/unit tests/repo
+	@.venv/bin/pytest -m "not docker and not long" tests/unit tests/repo
+
+test-long: setup ## what takes minutes: every image built twice, every behaviour in every image
+	@.venv/bin/pytest -m long
 
 lint: ## ruff, mypy (strict) and the layers
 	@scripts/setup.sh --without-engine

@@ -42,7 +42,10 @@ def host_engine() -> Iterator[Engine]:
     made.close()
 
 
-@pytest.fixture(scope="module", params=known_images())
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.long] if name == "web" else []) for name in known_images()],
+)
 def image(request: pytest.FixtureRequest, host_engine: Engine) -> tuple[str, frozenset[str]]:
     build([request.param], host_engine, default_state_dir())  # set-up builds only those of the built-in tools
     locked = ImageLock.load(default_state_dir()).resolve(request.param)
