@@ -292,10 +292,12 @@ def test_the_command_line_verifies_what_is_there_and_says_what_is_not(tmp_path: 
     assert json.loads(contents.stdout)["bomFormat"] == "CycloneDX"
     assert call("build", "--as", "x", TOOLCAGE_STATE_DIR=str(tmp_path)).returncode == 2
     assert call("sbom", "shell", TOOLCAGE_STATE_DIR=str(tmp_path)).returncode == 1
-    missing = call("verify", TOOLCAGE_STATE_DIR=str(tmp_path))
+    nothing = call("verify", TOOLCAGE_STATE_DIR=str(tmp_path))
+    assert (nothing.returncode, "run `toolcage images build`" in nothing.stderr) == (1, True)
+    missing = call("verify", "python", TOOLCAGE_STATE_DIR=str(tmp_path))
     assert missing.returncode == 1
     assert "run `toolcage images build python`" in missing.stdout
-    no_engine = call("verify", TOOLCAGE_STATE_DIR=str(tmp_path), DOCKER_HOST="unix:///nonexistent/engine.sock")
+    no_engine = call("verify", "python", TOOLCAGE_STATE_DIR=str(tmp_path), DOCKER_HOST="unix:///nonexistent/engine.sock")
     assert no_engine.returncode == 3
     assert [item["state"] for item in json.loads(call("list", "--json", TOOLCAGE_STATE_DIR=str(tmp_path)).stdout)] == [
         "not built" for _ in known_images()
