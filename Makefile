@@ -1,7 +1,7 @@
 # The commands of this checkout. `make demo` and `make test` are the two that a newcomer needs; each does its own set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-long lint bench bench-screens fuzz images clean
+.PHONY: help setup demo test test-unit test-long lint bench bench-screens bench-peers hostile soak fuzz images clean
 
 help: ## show these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,16 @@ bench: setup ## what a call costs, against a plain `docker run`
 bench-screens: ## screens, detectors and cleaners over the shared corpora: caught, missed, false alarms
 	@scripts/setup.sh --without-engine
 	@.venv/bin/python -m benchmarks screens
+
+bench-peers: setup ## other sandboxes in turns with ours, where they are installed; see benchmarks/peers/README.md
+	@.venv/bin/python -m benchmarks.peers.image
+	@.venv/bin/python -m benchmarks.peers $(WITH)
+
+hostile: setup ## every program of the shared hostile corpora in a cage, and what the host saw of it
+	@.venv/bin/python -m benchmarks.hostile
+
+soak: setup ## 2,000 calls while the engine, the wire to it, cages, callers, the disk and the host process fail
+	@.venv/bin/python -m benchmarks.soak --calls 2000 --seconds 1200
 
 fuzz: ## every fuzz target for a minute, coverage-guided where atheris can be installed
 	@scripts/setup.sh --without-engine
