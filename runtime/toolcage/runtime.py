@@ -865,9 +865,13 @@ def _check_resources(roles: Mapping[str, Role], resources: Resources) -> None:
 def unknown_images(role: Role, state_dir: Path) -> list[str]:
     """A line for each grant whose image has no recipe and was not built here: every call of it would be unavailable.
 
-    Empty where nothing was built yet, since variants are known by images.lock alone.
+    Empty where nothing was built yet or images.lock cannot be trusted: variants are known by it alone, and each call
+    says then what is wrong.
     """
-    lock = ImageLock.load(state_dir)
+    try:
+        lock = ImageLock.load(state_dir)
+    except ImageError:
+        return []
     if not lock.images:
         return []
     return [
