@@ -31,7 +31,7 @@ from toolcage.cage import sweep
 from toolcage.cage.images import ImageLock
 from toolcage.cage.live import Owner
 from toolcage.cage.pool import PoolTerms
-from toolcage.errors import AuditError, PolicyError, Refused, ResourceError, RuntimeClosedError, UsageError
+from toolcage.errors import AuditError, ImageError, PolicyError, Refused, ResourceError, RuntimeClosedError, UsageError
 from toolcage.line.approve import Approver, Edited, approve
 from toolcage.line.clean import clean
 from toolcage.line.execute import Stopwatch, execute
