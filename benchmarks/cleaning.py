@@ -15,9 +15,10 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
-from toolcage.cleaning import StreamCleaner, clean_bytes, clean_json
-from toolcage.cleaning.injection import suspect
+from toolcage.cleaning import StreamCleaner, clean_bytes, clean_json, structured
+from toolcage.cleaning.injection import Suspicion, suspect
 from toolcage.cleaning.pipeline import neutralise
 from toolcage.types import JSON, OutputTerms, freeze
 
@@ -72,7 +73,8 @@ def run() -> dict[str, Any]:
     return {
         "text": {name: _text(piece, _TERMS) for name, piece in _WORDS.items()},
         "everything redacted": {name: _text(_WORDS[name], _ALL) for name in ("prose", "csv", "log", "code")},
-        "json": {name: _json(value, _WIDE) for name, value in _tables().items()},
+        "json": {name: _json_alone(value) for name, value in _tables().items()},
+        "json with detector": {name: _json(value, _WIDE) for name, value in _tables().items()},
         "json call": {name: _json(value, _TERMS) for name, value in _tables().items()},
         "hostile": {name: _text(piece, _TERMS) for name, piece in _HOSTILE.items()},
         "call": {name: _call(piece) for name, piece in _WORDS.items()},
@@ -118,6 +120,11 @@ def _call(piece: str) -> float:
 
 def _json(value: JSON, terms: OutputTerms) -> float:
     return _best(lambda: clean_json(value, terms, _EXACT))
+
+
+def _json_alone(value: JSON) -> float:
+    with mock.patch.object(structured, "suspect", return_value=Suspicion(score=0.0, signals=())):
+        return _json(value, _WIDE)
 
 
 def _detector(piece: str) -> float:

@@ -111,12 +111,14 @@ def hides(text: str) -> bool:
     return has_controls(text) if text.isascii() else _HIDDEN_CHARACTERS.search(text) is not None
 
 
-def views(text: str) -> Iterator[View]:
+def views(text: str, *, shown: bool = False) -> Iterator[View]:
     """The text as searches must see it: without hidden characters, and also without whole terminal sequences.
+
+    `shown` says that the text has been through `show_controls`: then ASCII hides nothing but by marks.
 
     Both are needed: a sequence can split a key, and its payload (a window title, a link target) can be one.
     """
-    if not hides(text):
+    if not ("[U+" in text if shown and text.isascii() else hides(text)):
         yield View(text, text, None)
         return
     yield View(_without_hidden(text), text, _HIDDEN)

@@ -122,7 +122,7 @@ def _structure(text: str, terms: OutputTerms, exact: Sequence[str], findings: Co
     if terms.html == "clean" and ("<" in text or "&" in text):
         text, count = html.sanitise(text)
         findings["html_neutralised"] += count
-    text, count = redact_secrets(text, exact, shapes="secrets" in terms.redact)
+    text, count = redact_secrets(text, exact, shapes="secrets" in terms.redact, shown=terms.html != "clean")
     findings["secret_redacted"] += count
     if not PERSONAL.isdisjoint(terms.redact):
         text, counts = redact_personal(text, terms.redact)

@@ -58,14 +58,17 @@ def checksum(payload: str) -> str:
 
 
 def _is_checked(value: str) -> bool:
-    """A token whose checksum is right, or one as mixed as real ones: a wrong checksum may be a cut or a new form."""
+    """A token whose checksum is right, or one as mixed as real ones: a wrong checksum may be a cut or a new form.
+
+    A name of lower-case letters and digits behind the same prefix is neither.
+    """
     payload = value.split("_", 2 if value.startswith("github_pat_") else 1)[-1]
     right = any(
         checksum(payload[: end - _CHECKSUM_LENGTH]) == payload[end - _CHECKSUM_LENGTH : end]
         for end in {36, 82, len(payload)}
         if _CHECKSUM_LENGTH < end <= len(payload)
     )
-    return right or mixed(payload)
+    return right or _is_mixed_case(payload)
 
 
 def mixed(value: str) -> bool:
@@ -76,11 +79,11 @@ def mixed(value: str) -> bool:
 def _is_random(value: str) -> bool:
     """Both cases and digits, or one long mixed part: words with hyphens and a number, as in a style sheet, are not."""
     parts = re.split("[-_]", value)
-    return mixed(value) and (_is_aws_secret(value) or any(len(part) >= 16 and mixed(part) for part in parts))
+    return mixed(value) and (_is_mixed_case(value) or any(len(part) >= 16 and mixed(part) for part in parts))
 
 
-def _is_aws_secret(value: str) -> bool:
-    """Upper case, lower case and digits, and not the hexadecimal digest that also has 40 characters."""
+def _is_mixed_case(value: str) -> bool:
+    """Upper case, lower case and digits, as random characters have and hexadecimal digests and names have not."""
     return mixed(value) and value.lower() != value and value.upper() != value
 
 
@@ -179,7 +182,7 @@ SHAPES: Final = (
         "aws_secret_key",
         "A(?=(?:KI|SI)A)",
         r"A(?:KI|SI)A[A-Z0-9]{16}[\"'\s,;|:/]{1,8}(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
-        _is_aws_secret,
+        _is_mixed_case,
     ),
     _shape(
         "aws_secret_key",

@@ -37,11 +37,13 @@ _SHORTEST_NAMED = 4
 _PASSES = 4
 
 
-def redact_secrets(text: str, exact: Sequence[str] = (), *, shapes: bool = True) -> tuple[str, int]:
-    """The text without secrets, and how many there were."""
+def redact_secrets(
+    text: str, exact: Sequence[str] = (), *, shapes: bool = True, shown: bool = False
+) -> tuple[str, int]:
+    """The text without secrets, and how many there were. `shown`: its controls were made visible before."""
     total = 0
     for _ in range(_PASSES):  # what stood next to a redacted value may be recognisable only now
-        spans = find_secrets(text, exact, shapes=shapes)
+        spans = find_secrets(text, exact, shapes=shapes, shown=shown)
         if not spans:
             break
         total += len(spans)
@@ -58,12 +60,12 @@ def replaced(text: str, spans: Sequence[Span]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def find_secrets(text: str, exact: Sequence[str] = (), *, shapes: bool = True) -> list[Span]:
+def find_secrets(text: str, exact: Sequence[str] = (), *, shapes: bool = True, shown: bool = False) -> list[Span]:
     """Where secrets stand, in order and without overlap: start, end, kind."""
     if not shapes and not exact:
         return []
     found: list[Span] = []
-    for view in views(text):
+    for view in views(text, shown=shown):
         found += [(*view.origin(start, end), name) for start, end, name in _search(view.text, exact, shapes)]
     return _merged(found)
 

@@ -2,6 +2,7 @@
 
 import base64
 import html
+import itertools
 import json
 from urllib.parse import quote, quote_plus
 
@@ -61,11 +62,15 @@ def test_the_checksum_is_the_one_that_github_published() -> None:
 LETTERS = "AbCdEfGhIjKlMnOpQrStUvWxYzAbCd"
 
 
+LOWER = next("".join(letters) for letters in itertools.product("ab", repeat=30) if checksum("".join(letters)).islower())
+
+
 @pytest.mark.parametrize("prefix", ["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "npm_"])
-def test_a_token_of_letters_alone_is_a_secret_if_its_checksum_is_right_and_a_name_if_not(prefix: str) -> None:
-    assert redact_secrets(prefix + LETTERS + checksum(LETTERS))[1] == 1
-    assert redact_secrets(prefix + LETTERS + "AAAAAA")[1] == 0
-    assert redact_secrets(prefix + "exampleexampleexampleexampleexampleex")[1] == 0
+def test_a_token_of_small_letters_is_a_secret_if_its_checksum_is_right_and_a_name_if_not(prefix: str) -> None:
+    assert redact_secrets(prefix + LOWER + checksum(LOWER))[1] == 1
+    assert redact_secrets(prefix + LOWER + "1" + checksum(LOWER)[1:-1] + "0")[1] == 0
+    assert redact_secrets(prefix + "exampleexampleexampleexampleexample01")[1] == 0
+    assert redact_secrets(prefix + LETTERS + "000000")[1] == 1  # as mixed as a real one
 
 
 SECRET40 = "wJalrXUtnFEMIxK7MDENGxbPxRfiCYzzzzzzKEY1"

@@ -38,7 +38,9 @@ _ASKED_FOR = (
     r"(?:pass ?words?|pass ?codes?|pass ?phrases?|secret (?:key|code|word|phrase|string)s?|api[ -]?keys?|credentials?"
     r"|access tokens?|private keys?|confidential (?:string|code|key)|login details|pin code)"
 )
-_MODEL = r"(?:ai|a\.i\.|llms?|(?:large )?language models?|chat ?bots?|assistants?|gpt|chatgpt|claude|gemini|copilot|agents?)"
+_MODEL = (
+    r"(?:ai|a\.i\.|llms?|(?:large )?language models?|chat ?bots?|assistants?|gpt|chatgpt|claude|gemini|copilot|agents?)"
+)
 
 _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     # --- dropping what the model was told
@@ -257,8 +259,12 @@ _SQUEEZED: Final = re.compile(
     r"(?:ignore|disregard|forget|override|bypass)(?:all|any|the|your|my|of|these|those|every){0,4}(?:previous|prior|above|earlier|system|instruction|rule|prompt)"
     r"|(?:systemprompt|youarenow|newinstructions|revealyour|developermode)"
 )
-_QA: Final = re.compile(r"\bq: [^\n]{3,400}?\ba: [^\n]{1,600}?(?<=[.!?\"'\u201d)0-9a-z]) q: (?:(?!\ba: )[^\n]){3,400}(?:\n|\Z)")
-_REPEATED: Final = re.compile(r"\b((?!(?:null|none|nan|true|false|yes|no|ok|n/a|na)\b)[^\W\d_]{3,24}(?: [^\W\d_]{2,12}){0,3}?)(?:[ ,]+\1\b){7,}")
+_QA: Final = re.compile(
+    r"\bq: [^\n]{3,400}?\ba: [^\n]{1,600}?(?<=[.!?\"'\u201d)0-9a-z]) q: (?:(?!\ba: )[^\n]){3,400}(?:\n|\Z)"
+)
+_REPEATED: Final = re.compile(
+    r"\b((?!(?:null|none|nan|true|false|yes|no|ok|n/a|na)\b)[^\W\d_]{3,24}(?: [^\W\d_]{2,12}){0,3}?)(?:[ ,]+\1\b){7,}"
+)
 _WORD: Final = re.compile(r"[a-z]{2,}")
 _CIPHERS: Final = frozenset({"caesar", "atbash", "reversed", "morse"})
 _ENCODED: Final = _CIPHERS | {"base64", "hexadecimal", "binary"}
@@ -308,9 +314,7 @@ def _trie(words: list[str]) -> str:
 
 
 _FIND: Final = re.compile(f"(?=({_trie(_shortest(_HINTS))}))")
-_BY_START: Final = {
-    start: tuple(hint for hint in _HINTS if hint.startswith(start)) for start in _shortest(_HINTS)
-}
+_BY_START: Final = {start: tuple(hint for hint in _HINTS if hint.startswith(start)) for start in _shortest(_HINTS)}
 
 
 def _signal(text: str, rule: _Rule, position: int, found: str) -> Signal:
@@ -342,7 +346,9 @@ def _shapes(reading: Reading) -> Iterator[Signal]:
     if " q: " in text:
         match = _QA.search(text)
         if match is not None:
-            yield Signal(name="unanswered_turn", weight=1.0, excerpt=match[0][-LONGEST_EXCERPT:], position=match.start())
+            yield Signal(
+                name="unanswered_turn", weight=1.0, excerpt=match[0][-LONGEST_EXCERPT:], position=match.start()
+            )
     for match in _REPEATED.finditer(text[:65536]):
         weight = 1.0 if _REQUEST.search(text, match.end(), match.end() + 80) else 0.5
         yield Signal(name="repeated", weight=weight, excerpt=match[0][:40], position=match.end())
