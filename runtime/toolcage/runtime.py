@@ -51,6 +51,7 @@ from toolcage.policy.limits import Limit
 from toolcage.policy.load import load_roles
 from toolcage.policy.model import Role, Situation
 from toolcage.policy.narrow import narrowed
+from toolcage.policy.origin import fields_of
 from toolcage.resources import Resources, load_resources
 from toolcage.state import default_state_dir
 from toolcage.tools import base
@@ -384,8 +385,10 @@ class Runtime:
                     approved, means=self._means, session=session.id, on_output=stream, stopwatch=stopwatch
                 )
             cleaned = await _cleaned(output)
-            if f"tool:{authorized.valid.declaration.name}" in self._sources:  # off the loop: it reads the whole result
-                await asyncio.to_thread(session.memory.learned, cleaned)
+            tool = authorized.valid.declaration.name
+            fields = fields_of(tool, self._sources)
+            if fields or f"tool:{tool}" in self._sources:  # off the loop: it reads the whole result
+                await asyncio.to_thread(session.memory.learned, cleaned, fields=fields)
             clean_output, refusal = cleaned, output.refusal
         except Edited as caught:
             refusal, edited = caught.refusal, caught

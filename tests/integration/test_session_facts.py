@@ -35,6 +35,15 @@ def test_what_a_tool_returned_counts_as_its_own_and_what_it_did_not_return_does_
     assert made.call("calculate_expression", {"expression": "custom"}).status == "denied"
 
 
+def test_a_field_of_what_a_tool_returned_counts_and_the_rest_of_it_does_not(session: Callable[[str], Any]) -> None:
+    policy = HEAD % "" + CALCULATE % "allow: [{origin: {expression: ['tool:describe_database#name']}}]"
+    made = session(policy)
+    assert made.call("calculate_expression", {"expression": "customer"}).status == "denied"
+    assert made.call("describe_database", SHOP).status == "ok"
+    assert made.call("calculate_expression", {"expression": "customer"}).status != "denied"
+    assert made.call("calculate_expression", {"expression": "table"}).status == "denied"  # a table's `kind`
+
+
 def test_an_effect_counts_from_the_call_that_really_ran(session: Callable[[str], Any]) -> None:
     flows = "flows: [{deny: sends, after: [reads_private]}]\n"
     made = session(HEAD % "" + CALCULATE % "allow: [{}], effects: [sends]" + flows)

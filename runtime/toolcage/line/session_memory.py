@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from toolcage.policy.model import Role
-from toolcage.policy.origin import KnownText, identifiers_in, said_text, scalars, sources_of, tool_text
+from toolcage.policy.origin import KnownText, identifiers_in, said_text, scalars, sources_of, tool_text, values_under
 from toolcage.types import JSON, CleanOutput, Effect, SessionFacts, freeze, require
 
 MOST_SAID_CHARS: Final = 512 * 1024
@@ -52,13 +52,21 @@ class SessionMemory:
         with self._lock:
             self._effects.update(effects)
 
-    def learned(self, output: CleanOutput) -> None:
-        """What a call returned, as the model sees it. Only an `ok` result is a source."""
+    def learned(self, output: CleanOutput, *, fields: Iterable[str] = ()) -> None:
+        """What a call returned, as the model sees it. Only an `ok` result is a source. `fields` of its data are sources
+        of their own too."""
         require(output, CleanOutput)
         if output.output.refusal is not None:
             return
         valid = output.output.approved.screened.authorized.valid
-        self.saw(valid.declaration.name, [*scalars(output.data), output.stdout], valid.arguments)
+        tool = valid.declaration.name
+        self.saw(tool, [*scalars(output.data), output.stdout], valid.arguments)
+        self.saw_fields(tool, output.data, fields, valid.arguments)
+
+    def saw_fields(self, tool: str, data: object, fields: Iterable[str], arguments: Mapping[str, JSON]) -> None:
+        """The values of these fields of one `ok` result: who may write one field need not be able to write another."""
+        for field in sorted(fields):
+            self.saw(f"{tool}#{field}", values_under(data, field), arguments)
 
     def saw(self, tool: str, texts: Iterable[str], arguments: Mapping[str, JSON]) -> None:
         """The texts of one `ok` result of a call with these arguments. A call with huge arguments is no source: what

@@ -81,6 +81,33 @@ def tool_text(tool: str, texts: Iterable[str], arguments: Any) -> KnownText:
     )
 
 
+def values_under(data: Any, field: str) -> Iterator[str]:
+    """The scalars that stand under this key of an object, or in a list under it, at any depth; not those of an object
+    further below, whose keys say what they are."""
+    if isinstance(data, Mapping):
+        for key, item in data.items():
+            if key == field:
+                yield from _bare(item)
+            yield from values_under(item, field)
+    elif isinstance(data, tuple | list):
+        for item in data:
+            yield from values_under(item, field)
+
+
+def _bare(value: Any) -> Iterator[str]:
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from _bare(item)
+    elif not isinstance(value, Mapping):
+        yield from scalars(value)
+
+
+def fields_of(tool: str, sources: Iterable[str]) -> frozenset[str]:
+    """The fields of the tool's results that are sources of their own: FIELD of each `tool:NAME#FIELD`."""
+    start = f"tool:{tool}#"
+    return frozenset(source.removeprefix(start) for source in sources if source.startswith(start))
+
+
 def sources_of(identifier: str, known: Iterable[KnownText]) -> frozenset[str]:
     """Every source that names the identifier."""
     return frozenset(item.source for item in known if _names(item, identifier))

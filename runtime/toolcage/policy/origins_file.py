@@ -101,7 +101,10 @@ class OriginCompiler:
             found |= set(read or ())
         return found
 
-    def _check_tool(self, name: str, path: KeyPath) -> None:
+    def _check_tool(self, source: str, path: KeyPath) -> None:
+        name, mark, field = source.partition("#")
+        if mark and not field:
+            self._findings.add(path, f"write the field's name behind `#`, or `tool:{name}` for the whole result")
         declaration = self._tools.get(name)
         if declaration is None:
             near = nearest(name, self._tools)

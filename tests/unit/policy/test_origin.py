@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolcage.errors import PolicyError
 from toolcage.policy.model import Role
-from toolcage.policy.origin import identifiers_in, said_text, sources_of, tool_text
+from toolcage.policy.origin import fields_of, identifiers_in, said_text, sources_of, tool_text, values_under
 from toolcage.types import Kind
 
 Load = Callable[..., Role]
@@ -151,6 +151,9 @@ def test_more_identifiers_than_can_be_looked_for_have_no_origin() -> None:
         ("{allow: [{to: {}, origin: {to: []}}]}", "accepts no value at all"),
         ("{allow: [{to: {}, origin: {}}]}", "write a mapping"),
         ("{allow: [{to: {}, origin: {to: ['tool:lookup_contct']}}]}", "did you mean `tool:lookup_contact`"),
+        ("{allow: [{to: {}, origin: {to: ['tool:lookup_contct#mail']}}]}", "did you mean `tool:lookup_contact`"),
+        ("{allow: [{to: {}, origin: {to: ['tool:lookup_contact#']}}]}", "write the field's name behind `#`"),
+        ("{allow: [{to: {}, origin: {to: ['tool:execute_python#out']}}]}", "its output can hold any value"),
         ("{allow: [{to: {}, origin: {to: ['tool:execute_python']}}]}", "its output can hold any value"),
         ("{allow: [{to: {}, origin: {to: ['tool:query_database']}}]}", "its output can hold any value"),
         ("{allow: [{to: {}, origin: {to: [{literal: [nonsense]}]}}]}", "not readable as a value of kind address"),
@@ -181,3 +184,15 @@ def test_no_text_and_no_value_makes_reading_fail(text: str) -> None:
 def test_a_long_text_of_one_hostile_piece_is_read_to_its_end(piece: str) -> None:
     """With a pattern that backtracks over the whole text this would run for hours."""
     assert said_text(piece * (200_000 // len(piece))).text
+
+
+def test_a_field_holds_its_own_values_alone_or_in_a_list_and_no_deeper_object() -> None:
+    data = {"to": ["a", ["b", 7]], "rows": [{"to": {"name": "c", "to": "d"}}, {"subject": "e", "to": None}]}
+    assert list(values_under(data, "to")) == ["a", "b", "7", "d"]
+    assert list(values_under("to", "to")) == []
+
+
+def test_the_fields_of_a_tool_are_those_of_its_own_sources() -> None:
+    sources = ["said", "tool:list", "tool:list#to", "tool:list#from", "tool:list_all#cc"]
+    assert fields_of("list", sources) == {"to", "from"}
+    assert fields_of("li", sources) == set()
