@@ -43,6 +43,7 @@ _PHONE: Final = re.compile(r"(?<![\w+])(?:\+|00)?[0-9(](?:[ ().-]{0,2}[0-9]){6,1
 _PATH_WORD: Final = re.compile(r"\"([^\"\n]{1,400})\"|'([^'\n]{1,400})'|`([^`\n]{1,400})`|([^\s\"'`]{1,400})")
 _TRAILING: Final = ".,;:!?)]}\"'»…"
 _PORTS: Final = {"http": 80, "https": 443, "ftp": 21, "ws": 80, "wss": 443}
+_MARKS: Final = "'`*"
 _JOINERS: Final = frozenset("-@._/+:%~#=&\\")
 
 
@@ -261,6 +262,8 @@ def _named_in(text: str) -> Iterator[str]:
     for match in _EMAIL.finditer(text):
         if read := _email(match[0]):
             yield read
+        if read := _quoted_email(match, text):
+            yield read
     for match in _URL.finditer(text):
         yield from _url_forms(match[1].rstrip(_TRAILING))
     for match in _BARE_URL.finditer(text):
@@ -274,6 +277,13 @@ def _named_in(text: str) -> Iterator[str]:
         word = next(group for group in match.groups() if group is not None)
         if read := _path(word.rstrip(_TRAILING).lstrip("([{")):
             yield read
+
+
+def _quoted_email(match: re.Match[str], text: str) -> str | None:
+    """The address inside quotation or emphasis marks, which could also begin a mailbox's name: `'ann@example.com'`."""
+    bare = match[0].lstrip(_MARKS)
+    marks = match[0][: len(match[0]) - len(bare)]
+    return _email(bare) if marks and text.startswith(marks[::-1], match.end()) else None
 
 
 def _url_forms(text: str) -> Iterator[str]:

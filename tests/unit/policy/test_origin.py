@@ -82,6 +82,16 @@ def test_what_is_similar_longer_or_part_of_it_is_not_the_value(text: str, value:
     assert not is_named(text, value, kind)
 
 
+@pytest.mark.parametrize("text", ["to 'ann@x.example'.", "`ann@x.example`", "**ann@x.example**, now", "('ann@x.example')"])
+def test_an_address_in_quotation_or_emphasis_marks_is_named(text: str) -> None:
+    assert is_named(text, "ann@x.example", "address")
+
+
+@pytest.mark.parametrize("text", ["to 'ann@x.example, and", "it's o'ann@x.example'", "*'ann@x.example*'"])
+def test_marks_that_do_not_close_belong_to_the_address(text: str) -> None:
+    assert not is_named(text, "ann@x.example", "address")
+
+
 def test_every_part_of_a_list_must_be_named() -> None:
     assert identifiers_in(["ann@example.com", "bob@example.com"], "address") == (
         "email:ann@example.com", "email:bob@example.com",
