@@ -1,7 +1,7 @@
 # The commands of this checkout. `make demo` and `make test` are the two that a newcomer needs; each does its own set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-long lint bench bench-screens bench-peers hostile soak fuzz images clean
+.PHONY: help setup demo test test-unit test-long lint bench bench-screens bench-peers bench-agentdojo hostile soak fuzz images clean
 
 help: ## show these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ bench-peers: setup ## other sandboxes in turns with ours, where they are install
 	@.venv/bin/python -m benchmarks.peers.image
 	@.venv/bin/python -m benchmarks.peers $(WITH)
 
+bench-agentdojo: ## AgentDojo's tasks and attacks replayed through the line, without a model (an environment of its own)
+	@scripts/agentdojo_environment.sh
+	@.venv-agentdojo/bin/python -m benchmarks.agentdojo
+
 hostile: setup ## every program of the shared hostile corpora in a cage, and what the host saw of it
 	@.venv/bin/python -m benchmarks.hostile
 
@@ -54,5 +58,5 @@ images: setup ## build the sandbox images that are missing or outdated
 
 clean: ## stop the engine that setup started, remove the virtual environment and all caches (images stay)
 	@scripts/stop_engine.sh
-	@rm -rf .venv .state .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist demo-report
+	@rm -rf .venv .venv-agentdojo .state .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist demo-report
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
