@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from toolcage.cleaning import clean_text
+from toolcage.cleaning.pipeline import neutralise
 from toolcage.cleaning.truncate import cut
 from toolcage.errors import UsageError
 from toolcage.types import (
@@ -246,7 +246,7 @@ class ToolResult:
             ("stderr", self.stderr),
         ]
         # Cleaned again: this costs little, changes nothing in a result of the line, and covers one built by hand.
-        return [(name, clean_text(value, _RENDERED)[0]) for name, value in [*named, ("files", files)] if value]
+        return [(name, neutralise(value, _RENDERED)[0]) for name, value in [*named, ("files", files)] if value]
 
     def _body(self, max_bytes: int) -> str:
         sections = self._sections()
@@ -290,10 +290,10 @@ def refused(refusal: Refusal, *, call_id: str | None, audit_id: str | None, dura
     return ToolResult(
         False,
         None,
-        cut(clean_text(refusal.message, _REFUSED)[0], 4096).text,
+        cut(neutralise(refusal.message, _REFUSED)[0], 4096).text,
         status=refusal.status,
         code=refusal.code,
-        hint=None if refusal.hint is None else cut(clean_text(refusal.hint, _REFUSED)[0], 4096).text,
+        hint=None if refusal.hint is None else cut(neutralise(refusal.hint, _REFUSED)[0], 4096).text,
         retryable=refusal.retryable,
         usage=Usage(duration_ms=duration_ms),
         call_id=call_id,
@@ -332,7 +332,7 @@ def _nonce(body: str) -> str:
 
 
 def _line(text: str | None) -> str:
-    return " ".join(clean_text(text or "", _RENDERED)[0].split())
+    return " ".join(neutralise(text or "", _RENDERED)[0].split())
 
 
 def _missing(one: Truncation) -> str:

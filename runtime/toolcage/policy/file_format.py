@@ -69,8 +69,8 @@ _Isolation: TypeAlias = Annotated[
 _Html: TypeAlias = Annotated[HtmlMode, BeforeValidator(_one_of("inert", "escape", "clean", "keep"))]
 _Redact: TypeAlias = Annotated[
     str,
-    BeforeValidator(_one_of("secrets", "email")),
-    WithJsonSchema({"enum": ["secrets", "email"]}),
+    BeforeValidator(_one_of("secrets", "email", "iban", "card", "phone")),
+    WithJsonSchema({"enum": ["secrets", "email", "iban", "card", "phone"]}),
 ]
 _OnInjection: TypeAlias = Annotated[
     str,
