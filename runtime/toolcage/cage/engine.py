@@ -165,6 +165,7 @@ class Engine:
                 self._give_back(client)
 
     def _borrow(self) -> docker.APIClient:
+        _knock(self._address)
         with self._lock:
             if self._free:
                 return self._free.pop()
@@ -182,6 +183,15 @@ class Engine:
                 self._free.append(client)
                 return
         client.close()
+
+
+def _knock(address: str | None) -> None:
+    """Raises OSError when nobody answers on a unix socket. The client would too, and leave its socket open."""
+    target = str(docker.utils.parse_host(address))
+    if target.startswith("http+unix://"):
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.settimeout(REQUEST_TIMEOUT_S)
+            knocking.connect(target.removeprefix("http+unix://"))
 
 
 def _address() -> tuple[str | None, docker.TLSConfig | None]:
