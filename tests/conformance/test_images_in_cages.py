@@ -11,6 +11,7 @@ import pytest
 from toolcage import Session, ToolResult
 from toolcage.cage.engine import Engine
 from toolcage.cage.images import build, build_variant
+from toolcage.errors import PolicyError
 from toolcage.state import default_state_dir
 
 pytestmark = pytest.mark.docker
@@ -252,8 +253,7 @@ def test_a_policy_can_name_a_variant(installation) -> None:  # type: ignore[no-u
     assert result.data == "42"
 
 
-def test_a_policy_that_names_an_image_nobody_built_gets_unavailable_and_nothing_runs(installation) -> None:  # type: ignore[no-untyped-def]
-    session = installation.session(ROLE.replace("image: data", "image: nowhere"))
-    result = session.call("execute_python", {"code": "1"})
-    assert result.status == "unavailable"
+def test_a_policy_that_names_an_image_nobody_built_is_refused_at_start(installation) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(PolicyError, match="there is no image `nowhere`"):
+        installation.session(ROLE.replace("image: data", "image: nowhere"))
     assert installation.containers() == []

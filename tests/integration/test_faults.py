@@ -259,8 +259,9 @@ def test_an_idle_cage_killed_from_outside_costs_no_call(installation: Any, event
 # --- the host process ----------------------------------------------------------------------------------------------
 
 CALLER = """
-import sys, threading
+import signal, sys
 from toolcage import Runtime, PoolTerms
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 with Runtime.from_files(sys.argv[1], pool=PoolTerms(min_idle=1)) as runtime, runtime.session() as session:
     session.call("execute_python", {"code": "print('started', flush=True)\\nwhile True: pass"},
                  on_output=lambda *_: print("started", flush=True))

@@ -10,7 +10,11 @@ import pytest
 
 pytestmark = pytest.mark.docker
 
-HEAD = "version: 1\nrole: team\ntools:\n  describe_database: {resources: {database: [shop]}, allow: [{}]%s}\n"
+HEAD = (
+    "version: 1\nrole: team\ntools:\n"
+    "  query_database: {resources: {database: [shop]}, allow: [{}]}\n"
+    "  describe_database: {resources: {database: [shop]}, allow: [{}]%s}\n"
+)
 CALCULATE = "  calculate_expression: {%s}\n"
 SHOP = {"database": "shop"}
 
