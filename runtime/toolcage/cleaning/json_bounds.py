@@ -73,13 +73,14 @@ class Bounder:
 
     def _object(self, items: Mapping[str, JSON], depth: int) -> JSON:
         made: dict[str, JSON] = {}
+        numbers: dict[str, int] = {}
         for position, (key, item) in enumerate(items.items()):
             if self.kept >= self.max_bytes or position >= self.max_items:
                 left = list(items.items())[position:]
                 self.dropped += sum(_length(name) + size(value) + 4 for name, value in left)
-                made[_free("[…]", made)] = f"[… {len(left)} keys dropped …]"
+                made[_free("[…]", made, numbers)] = f"[… {len(left)} keys dropped …]"
                 break
-            made[_free(self._string(key, None), made)] = self.bound(item, depth + 1, key)
+            made[_free(self._string(key, None), made, numbers)] = self.bound(item, depth + 1, key)
             self.kept += 2
         return MappingProxyType(made)
 
@@ -116,11 +117,13 @@ def _number(value: bool | int | float | None) -> JSON:
     return value
 
 
-def _free(key: str, taken: Mapping[str, JSON]) -> str:
-    """Two keys may become one when cleaned; neither is lost."""
+def _free(key: str, taken: Mapping[str, JSON], numbers: dict[str, int]) -> str:
+    """Two keys may become one when cleaned; neither is lost. `numbers` remembers where the search for a key went on, so
+    that keys made to collide with each other and with their numbered forms are looked at once."""
     if key not in taken:
         return key
-    number = len(taken)
+    number = numbers.get(key, len(taken))
     while f"{key} ({number})" in taken:
         number += 1
+    numbers[key] = number + 1
     return f"{key} ({number})"

@@ -3,7 +3,7 @@
 import json
 import math
 
-from toolcage.cleaning.json_bounds import Bounder, size
+from toolcage.cleaning.json_bounds import Bounder, _free, size
 from toolcage.types import JSON, freeze, thaw
 
 
@@ -56,3 +56,22 @@ def test_two_keys_that_become_one_both_stay() -> None:
 def test_size_is_near_the_bytes_of_the_json() -> None:
     value = freeze({"a": [1, 2.5, "text", None], "b": {"c": "ä" * 100}})
     assert abs(size(value) - len(json.dumps(thaw(value), ensure_ascii=False).encode())) < 40
+
+
+class Counted(dict[str, int]):
+    """Counts how often it is asked whether it holds a key."""
+
+    asked = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.asked += 1
+        return super().__contains__(key)
+
+
+def test_keys_made_to_collide_with_their_numbered_forms_are_looked_at_once() -> None:
+    taken = Counted({"k": 0} | {f"k ({number})": 0 for number in range(2_000, 4_000)})
+    numbers = {"k": 2_000}
+    for _ in range(500):
+        taken[_free("k", taken, numbers)] = 0
+    assert len(taken) == 2_501
+    assert taken.asked < 4_000
