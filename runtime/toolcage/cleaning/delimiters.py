@@ -33,7 +33,8 @@ _BRACKETED = (
 _TAGS = re.compile(_TAG, re.IGNORECASE)
 _BRACKETS = re.compile(_BRACKETED, re.IGNORECASE)
 _FRAME = re.compile(f"{_TAG}|{_BRACKETED}", re.IGNORECASE)
-_LEGACY_TURN = re.compile(r"(?:(?<=\n\n)|(?<=\A))(Human|Assistant)(?=:)")
+# A text is shown below a line of ours, so one line break at its start makes the empty line that a turn begins with.
+_LEGACY_TURN = re.compile(r"(?:(?<=\n\n)|(?<=\A\n)|(?<=\A))(Human|Assistant)(?=:)")
 _OPENERS = "<\uff1c\ufe64\u02c2\u1438\u276e\u2329\u3008\u300a\u226a"
 _CLOSERS = ">\uff1e\ufe65\u02c3\u1433\u276f\u232a\u3009\u300b\u226b"
 _BARS = "|\uff5c\u2223\u01c0\u2758\ufe31\u2502"
