@@ -136,17 +136,6 @@ class Engine:
         with self._asking("list containers") as client:
             return [dict(item) for item in client.containers(all=True, filters={"label": [label]})]
 
-    def wait_gone(self, container: str, timeout_s: int) -> bool:
-        """Whether the container has stopped within `timeout_s` seconds."""
-        with self._asking("wait for a container") as client:
-            try:
-                client.wait(container, timeout=timeout_s)
-            except docker.errors.NotFound:
-                return True
-            except requests.exceptions.ReadTimeout:
-                return False
-            return True
-
     # how it is asked
 
     @contextlib.contextmanager

@@ -35,7 +35,6 @@ _BEYOND = "\U00010000-\U0010ffff"
 
 CONTROLS = re.compile(f"[{CONTROL_CLASS}]")
 INVISIBLES = re.compile(f"[{_INVISIBLE_BMP}{_BEYOND}](?<=[{INVISIBLE_CLASS}])[{INVISIBLE_CLASS}]*+")
-PICTURES = "".join(map(chr, range(0x2400, 0x2422)))
 _CONTROL_BYTES = bytes(code for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A))
 _HIDDEN_CLASS = f"{CONTROL_CLASS}{INVISIBLE_CLASS}\u2400-\u2421"
 _HIDDEN_CHARACTERS = re.compile(f"[{CONTROL_CLASS}{_INVISIBLE_BMP}\u2400-\u2421{_BEYOND}](?<=[{_HIDDEN_CLASS}])")

@@ -90,11 +90,6 @@ def redact_personal(text: str, kinds: Collection[str]) -> tuple[str, dict[str, i
     return text, counts
 
 
-def redact_emails(text: str) -> tuple[str, int]:
-    """The text without e-mail addresses, and how many there were."""
-    return _redacted(text, "email", _emails)
-
-
 def named_personal(key: str, value: str, kinds: Collection[str]) -> str | None:
     """The kind of personal data that the key of an object says its value is, where the value looks like it."""
     if "phone" in kinds and _CALLED_KEY.fullmatch(key) and _CALLED_VALUE.fullmatch(value.strip()):

@@ -78,12 +78,20 @@ class Means:
             if self._closed:
                 raise PoolClosed
             if self._pool is None:
-                self._engine = Engine.connect()
-                for container in sweep.sweep(self._engine, self._state_dir, self._owner):
-                    self._on_problem(f"removed container {container[:12]}, which a runtime that is gone left behind")
-                self._pool = Pool(self._engine, self._owner, self._terms, self._on_problem)
+                engine = Engine.connect()
+                try:
+                    self._sweep(engine)
+                except BaseException:
+                    engine.close()
+                    raise
+                self._engine = engine
+                self._pool = Pool(engine, self._owner, self._terms, self._on_problem)
                 self._sessions = SessionCages(self._pool, self._terms)
             return self._pool
+
+    def _sweep(self, engine: Engine) -> None:
+        for container in sweep.sweep(engine, self._state_dir, self._owner):
+            self._on_problem(f"removed container {container[:12]}, which a runtime that is gone left behind")
 
     def take(self, authorized: AuthorizedCall, session: str) -> tuple[LiveCage, bool]:
         """A cage for this call of that session, and whether it replaces one whose variables the session has lost.
