@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolcage.policy.load import load_role_text
-from toolcage.runtime import declared_tools, judge_for
+from toolcage.policy_desk import declared_tools, judge_for
 
 ROUNDS = 2000
 SIZES = (1, 10, 100, 1000)

@@ -25,7 +25,7 @@ from toolcage.errors import PolicyError
 from toolcage.policy.cases import run_cases
 from toolcage.policy.load import load_role, load_role_text
 from toolcage.policy.model import Role
-from toolcage.runtime import judge_for
+from toolcage.policy_desk import judge_for
 from toolcage.strict_yaml import read_document
 from toolcage.types import ToolDeclaration
 

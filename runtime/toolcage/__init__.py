@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     )
     from toolcage.line.approve import Approval, ApprovalRequest
     from toolcage.line.result import ToolResult
-    from toolcage.runtime import CancelToken, Runtime, Session
+    from toolcage.runtime import Runtime
+    from toolcage.session import CancelToken, Session
     from toolcage.tools.base import StandardTool, Tool, ToolFailure, tool
 
 __version__ = "0.1.0"
@@ -34,7 +35,7 @@ _HOME = {
     "Approval": "toolcage.line.approve",
     "ApprovalRequest": "toolcage.line.approve",
     "AuditError": "toolcage.errors",
-    "CancelToken": "toolcage.runtime",
+    "CancelToken": "toolcage.session",
     "DeclarationError": "toolcage.errors",
     "EngineError": "toolcage.errors",
     "ImageError": "toolcage.errors",
@@ -43,7 +44,7 @@ _HOME = {
     "ResourceError": "toolcage.errors",
     "Runtime": "toolcage.runtime",
     "RuntimeClosedError": "toolcage.errors",
-    "Session": "toolcage.runtime",
+    "Session": "toolcage.session",
     "StandardTool": "toolcage.tools.base",
     "Tool": "toolcage.tools.base",
     "ToolFailure": "toolcage.tools.base",

@@ -1,4 +1,4 @@
-"""Runtime and Session: the stages of the line called in order, and nothing that decides.
+"""Runtime: the stages of the line called in order, and nothing that decides.
 
 The Runtime owns one loop thread, the audit log and the means of execution. Every way in (the library call, the CLI, a
 tool's own `execute` inside a session) ends in `Runtime._pass`, the one choke point. A refused or failed call is a
@@ -11,15 +11,12 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
-import contextvars
 import logging
 import os
 import secrets
-import tempfile
 import threading
 import time
-import weakref
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -28,10 +25,9 @@ from toolcage.audit.log import AuditLog
 from toolcage.audit.record import Event
 from toolcage.audit.report import one_line
 from toolcage.cage import sweep
-from toolcage.cage.images import ImageLock
 from toolcage.cage.live import Owner
 from toolcage.cage.pool import PoolTerms
-from toolcage.errors import AuditError, ImageError, PolicyError, Refused, ResourceError, RuntimeClosedError, UsageError
+from toolcage.errors import AuditError, PolicyError, Refused, ResourceError, RuntimeClosedError, UsageError
 from toolcage.line.approve import Approver, Edited, approve
 from toolcage.line.clean import clean
 from toolcage.line.execute import Stopwatch, execute
@@ -40,7 +36,7 @@ from toolcage.line.ledger import Ledger
 from toolcage.line.live_output import OnText, live_output
 from toolcage.line.means import Means
 from toolcage.line.parse import parse
-from toolcage.line.public_arguments import check_call, check_paths, check_request, check_runtime, check_tools
+from toolcage.line.public_arguments import check_paths, check_request, check_runtime, check_tools
 from toolcage.line.result import ToolResult, refused, result
 from toolcage.line.screen import screen
 from toolcage.line.session_memory import SessionMemory
@@ -49,13 +45,15 @@ from toolcage.line.trail import Trail, unwritable
 from toolcage.line.validate import Validator, compile_schema
 from toolcage.policy.limits import Limit
 from toolcage.policy.load import load_roles
-from toolcage.policy.model import Role, Situation
+from toolcage.policy.model import Role
 from toolcage.policy.narrow import narrowed
 from toolcage.policy.origin import fields_of
+from toolcage.policy_desk import declared_tools, unknown_images
 from toolcage.resources import Resources, load_resources
+from toolcage.session import CANCELLED, CLOSE_S, RawCall, Session, call_in_current_session
 from toolcage.state import default_state_dir
 from toolcage.tools import base
-from toolcage.tools.registry import ALIASES, ToolRegistry, builtin_tools
+from toolcage.tools.registry import ALIASES, ToolRegistry
 from toolcage.types import (
     JSON,
     AuthorizedCall,
@@ -63,7 +61,6 @@ from toolcage.types import (
     CleanOutput,
     Refusal,
     SandboxTerms,
-    Status,
     ToolCall,
     ToolDeclaration,
     Usage,
@@ -72,49 +69,11 @@ from toolcage.types import (
 if TYPE_CHECKING:
     from toolcage.facts.sql_text import Dialect
 
-RawCall = bytes | str | Mapping[str, object]
-ONE_SHOT: Final = PoolTerms(min_idle=0)
-CLOSE_S: Final = 15.0
 MOST_EDITS: Final = 3
 _CLOSED: Final = "the runtime is closed; make a new one"
-_CLOSED_DURING: Final = "the runtime was closed during the call"
 _LOG: Final = logging.getLogger("toolcage")
 _open_runtimes: Final[set[Runtime]] = set()
 _T = TypeVar("_T")
-_current: contextvars.ContextVar[Session | None] = contextvars.ContextVar("toolcage_session", default=None)
-
-
-class CancelToken:
-    """Cancels a call from any thread. One token may be given to many calls."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._cancelled = False
-        self._callbacks: dict[object, Callable[[], object]] = {}
-
-    def cancel(self) -> None:
-        """Ends the calls that hold this token, now and later: each answers `cancelled`."""
-        with self._lock:
-            self._cancelled = True
-            callbacks, self._callbacks = self._callbacks, {}
-        for callback in callbacks.values():
-            callback()
-
-    @contextlib.contextmanager
-    def watched(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Inside the block, `callback` is called once when the token is cancelled; at once when it is already."""
-        key = object()
-        with self._lock:
-            cancelled = self._cancelled
-            if not cancelled:
-                self._callbacks[key] = callback
-        if cancelled:
-            callback()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._callbacks.pop(key, None)
 
 
 class Runtime:
@@ -184,7 +143,7 @@ class Runtime:
         self._closing.callback(self._stop_loop)
         self._log.append(Event(type="runtime_start", detail=_digests(self._roles, self._shadow))).wait()
         self._begun = True
-        base._call_through = _call_in_current_session
+        base._call_through = call_in_current_session
 
     @classmethod
     def from_files(
@@ -397,7 +356,7 @@ class Runtime:
         except asyncio.CancelledError:
             used = Usage(wall_s=stopwatch.seconds())
             self._ledger.end(limits, session.root, bytes_out=0, wall_s=used.wall_s)
-            await self._end(trail, _CANCELLED, used, started)
+            await self._end(trail, CANCELLED, used, started)
             raise
         except Exception as error:  # noqa: BLE001 - the outermost frame of the line: an unforeseen error refuses
             refusal = _internal(error)
@@ -519,287 +478,6 @@ class Runtime:
             self._loop.close()
 
 
-class Session:
-    """One agent conversation. Calls may come from any thread, Jupyter and a running event loop included."""
-
-    def __init__(
-        self, runtime: Runtime, lineage: tuple[str, ...], request: str, memory: SessionMemory, root: str | None = None
-    ) -> None:
-        own = secrets.token_hex(12)
-        self.id: Final = own if root is None else f"{root}.{own[:8]}"
-        self.root: Final = root or own
-        self.memory: Final = memory
-        self._lineage: Final = lineage
-        self._runtime = runtime
-        self._role: tuple[int, Role] = (-1, closed_role(lineage[-1]))
-        self.user_said(request)
-        self._tokens: list[contextvars.Token[Session | None]] = []
-        self._ended = False
-        self._forgotten = weakref.finalize(self, runtime._means.end_session_soon, self.id)
-        self._forgotten.atexit = False
-
-    @property
-    def role(self) -> Role:
-        """The role as it is in force now, under every role that delegated to this session."""
-        generation = self._runtime._generation
-        if self._role[0] != generation:
-            self._role = (generation, self._runtime._role_of(self._lineage))
-        return self._role[1]
-
-    def tools(self) -> tuple[ToolDeclaration, ...]:
-        """The tools that this role has, by name: what a model may be shown."""
-        return tuple(grant.declaration for _, grant in sorted(self.role.grants.items()))
-
-    def user_said(self, text: str) -> None:
-        """Adds a turn of the user: what stands in it counts as said. Never pass on what a tool returned."""
-        self.memory.user_said(text)
-
-    def delegate(self, role: str) -> Session:
-        """A session of another role that may do only what both may. It shares what this one has heard, read and used
-        up; approvals given to this one do not count there.
-
-        Raises UsageError for a role that is not loaded, and for two roles whose terms contradict each other.
-        """
-        self._check_open()
-        if role not in self._runtime._roles:
-            known = ", ".join(sorted(self._runtime._roles))
-            raise UsageError(f"no role {role!r} is loaded; choose one of: {known}")
-        try:
-            narrowed(self._runtime._roles[role], [self.role])
-        except ValueError as error:
-            raise UsageError(f"{role} cannot be delegated to: {error}") from error
-        return Session(self._runtime, (*self._lineage, role), "", self.memory, self.root)
-
-    def call(
-        self,
-        tool: str,
-        arguments: Mapping[str, object] | None = None,
-        *,
-        files: Mapping[str, bytes] | None = None,
-        on_output: OnText | None = None,
-        cancel: CancelToken | None = None,
-    ) -> ToolResult:
-        """Takes one call through the line and waits for its result. Never raises for what the call does.
-
-        `files` are attached (relative name → bytes). `on_output` gets (`stdout` or `stderr`, cleaned text) while it
-        runs, from another thread; one that blocks or raises loses only its own view. Ctrl-C ends the call before it is
-        raised here. Raises RuntimeClosedError.
-        """
-        raw = {"tool": tool, "arguments": arguments or {}}
-        return self.call_raw(raw, files=files, on_output=on_output, cancel=cancel)
-
-    def call_raw(
-        self,
-        raw: RawCall,
-        *,
-        files: Mapping[str, bytes] | None = None,
-        on_output: OnText | None = None,
-        cancel: CancelToken | None = None,
-    ) -> ToolResult:
-        """The same for a call as a model wrote it: JSON bytes or text, or a mapping.
-
-        It has exactly one of the shapes of `line/shapes.py`: `tool` and `arguments`, or as the common model APIs give
-        it: `name` and `arguments` (also within `function`), or `name` and `input`.
-        """
-        self._check_open()
-        check_call(files, on_output, cancel, CancelToken)
-        self._runtime._check_may_wait()
-        ended = threading.Event()
-        token = cancel or CancelToken()
-        future = self._runtime._submit(self._answer(raw, files, on_output, token, ended))
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise RuntimeClosedError(_CLOSED_DURING) from None
-        except BaseException:
-            token.cancel()
-            ended.wait(CLOSE_S)
-            raise
-
-    async def acall(
-        self,
-        tool: str,
-        arguments: Mapping[str, object] | None = None,
-        *,
-        files: Mapping[str, bytes] | None = None,
-        on_output: OnText | None = None,
-        cancel: CancelToken | None = None,
-    ) -> ToolResult:
-        """`call` for a running event loop. Cancelling the task kills the call's cage."""
-        self._check_open()
-        check_call(files, on_output, cancel, CancelToken)
-        raw = {"tool": tool, "arguments": arguments or {}}
-        answer = self._answer(raw, files, on_output, cancel or CancelToken(), threading.Event())
-        future = self._runtime._submit(answer)
-        waiting = asyncio.wrap_future(future)
-        try:
-            await asyncio.wait([waiting])
-        except asyncio.CancelledError:
-            waiting.cancel()  # the caller's task, not the call: the call is cancelled with it
-            raise
-        if waiting.cancelled():
-            raise RuntimeClosedError(_CLOSED_DURING)
-        return waiting.result()
-
-    def map(self, calls: Iterable[tuple[str, Mapping[str, object]]], *, max_concurrent: int = 8) -> list[ToolResult]:
-        """Many calls, each (tool, arguments), at most `max_concurrent` at once; results in the order of `calls`. A
-        failure loses none of the others."""
-        self._check_open()
-        self._runtime._check_may_wait()
-
-        async def run() -> list[ToolResult]:
-            gate = asyncio.Semaphore(max_concurrent)
-
-            async def one(tool: str, arguments: Mapping[str, object]) -> ToolResult:
-                async with gate:
-                    raw = {"tool": tool, "arguments": arguments}
-                    return await self._answer(raw, None, None, CancelToken(), threading.Event())
-
-            return list(await asyncio.gather(*(one(tool, arguments) for tool, arguments in calls)))
-
-        future = self._runtime._submit(run())
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise RuntimeClosedError(_CLOSED_DURING) from None
-        except BaseException:
-            future.cancel()
-            raise
-
-    def __enter__(self) -> Self:
-        self._runtime._check_open()
-        self._tokens.append(_current.set(self))
-        self._ended = False
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _current.reset(self._tokens.pop())
-        if not self._tokens:
-            self.close()
-
-    def close(self) -> None:
-        """Ends the session and what it keeps between its calls, as the end of its `with` block does; a running call of
-        `session` isolation ends as `cancelled`. Later calls raise RuntimeClosedError until it is entered again."""
-        self._ended = True
-        self._runtime._means.end_session(self.id)
-
-    def _check_open(self) -> None:
-        self._runtime._check_open()
-        if self._ended:
-            raise RuntimeClosedError("the session ended with its `with` block or `close`; enter it again, or make a"
-                                     " new one")  # fmt: skip
-
-    async def _answer(
-        self,
-        raw: RawCall,
-        files: Mapping[str, bytes] | None,
-        on_output: OnText | None,
-        cancel: CancelToken,
-        ended: threading.Event,
-    ) -> ToolResult:
-        """One pass through the line. `cancel` ends it with a result; cancelling this task ends it with CancelledError.
-        Either way the cage is dead and the record closed when this returns, and `ended` is set then."""
-        loop = asyncio.get_running_loop()
-        passing = asyncio.ensure_future(self._runtime._pass(self, raw, files, on_output))
-
-        def end() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop was closed, so the call has ended
-                loop.call_soon_threadsafe(passing.cancel)
-
-        try:
-            await asyncio.sleep(0)  # the call begins, so that it is recorded even when it is cancelled already
-            with cancel.watched(end):
-                await asyncio.wait([passing])
-        except asyncio.CancelledError:
-            passing.cancel()
-            await asyncio.wait([passing])
-            raise
-        finally:
-            ended.set()
-        if passing.cancelled():
-            return refused(_CANCELLED, call_id=None, audit_id=None, duration_ms=0.0)
-        return passing.result()
-
-
-def declared_tools() -> Mapping[str, ToolDeclaration]:
-    """The built-in tools' declarations by name."""
-    return {name: tool.declaration for name, tool in builtin_tools().items()}
-
-
-def described_tools(files: Iterable[str | os.PathLike[str]]) -> Mapping[str, ToolDeclaration]:
-    """The built-in tools' declarations and those of a stranger's files, each described in a cage and not accepted.
-
-    tools.lock is neither asked nor written: this is for looking at policies. Raises DeclarationError, EngineError,
-    ImageError.
-    """
-    paths = tuple(files)
-    if not paths:
-        return declared_tools()
-    state_dir, runtime_id = default_state_dir(), secrets.token_hex(16)
-    with tempfile.TemporaryDirectory() as scratch, sweep.alive(state_dir, runtime_id):
-        registry = ToolRegistry(describer=lambda shipment: means.describe(shipment), lock_folder=Path(scratch))
-        means = Means(
-            registry=registry, resources=Resources.empty(), state_dir=state_dir, terms=ONE_SHOT,
-            owner=Owner(host=sweep.host_id(state_dir), runtime=runtime_id),
-            on_problem=lambda text: _LOG.info("%s", text),
-        )  # fmt: skip
-        try:
-            found = [tool.declaration for path in paths for tool in registry.load(path)]
-        finally:
-            means.close()
-    return {**declared_tools(), **{declaration.name: declaration for declaration in found}}
-
-
-def judge_for(
-    role: Role, declarations: Mapping[str, ToolDeclaration], resources: Resources | None = None
-) -> Callable[..., tuple[Status, str]]:
-    """A function that takes a call through parse to screen and says how it would end, running nothing.
-
-    It takes the tool, the arguments and, if it matters, the `Situation` of the session; it answers `ok` for a call that
-    would run and `approval_required` for one that would ask.
-    """
-    known = resources or Resources.empty()
-    validators = {name: compile_schema(declaration) for name, declaration in declarations.items()}
-
-    def answer(
-        tool: str, arguments: Mapping[str, Any], situation: Situation | None = None
-    ) -> tuple[Status, str]:
-        try:
-            call = parse({"tool": tool, "arguments": arguments}, aliases=ALIASES)
-            authorized = judge(
-                call,
-                role=role,
-                memory=_memory_of(situation),
-                validator=lambda declaration: validators[declaration.name],
-                dialect=lambda name: known.dialect(name) if name in known.databases else "sqlite",
-            )
-            screen(authorized)
-        except Refused as caught:
-            return caught.refusal.status, caught.refusal.code
-        if authorized.decision.effect == "ask":
-            return "approval_required", "approval.required"
-        return "ok", "ok"
-
-    return answer
-
-
-_EMPTY_MEMORY: Final = SessionMemory()
-
-
-def _memory_of(situation: Situation | None) -> SessionMemory:
-    if situation is None:
-        return _EMPTY_MEMORY
-    memory = SessionMemory(situation.facts)
-    for text in situation.said:
-        memory.user_said(text)
-    for tool, text in situation.seen.items():
-        memory.saw(tool, [text], {})
-    memory.used(situation.used)
-    return memory
-
-
 _POLICY_CHANGED: Final = Refusal(
     status="denied", code="policy.changed", message="the policy changed while the call waited for approval",
     hint="Send the call again.", retryable=True,
@@ -817,9 +495,6 @@ async def _cleaned(output: CageOutput) -> CleanOutput:
     if not isinstance(output.data, Mapping | tuple) and sum(map(len, texts)) <= CLEAN_IN_PLACE_BYTES:
         return clean(output)
     return await asyncio.to_thread(clean, output)
-
-
-_CANCELLED: Final = Refusal(status="cancelled", code="call.cancelled", message="the call was cancelled", retryable=True)
 
 
 @atexit.register
@@ -863,39 +538,3 @@ def _check_resources(roles: Mapping[str, Role], resources: Resources) -> None:
                     f"{role.source}: role {role.name} names the database {name}, which the resources file does not"
                     f" have (it has: {known}); add it there and pass that file as `resources`"
                 )
-
-
-def unknown_images(role: Role, state_dir: Path) -> list[str]:
-    """A line for each grant whose image has no recipe and was not built here: every call of it would be unavailable.
-
-    Empty where nothing was built yet or images.lock cannot be trusted: variants are known by it alone, and each call
-    says then what is wrong.
-    """
-    try:
-        lock = ImageLock.load(state_dir)
-    except ImageError:
-        return []
-    if not lock.images:
-        return []
-    return [
-        f"{role.source}:{grant.line}: tools.{tool}: there is no image `{grant.sandbox.image}`; write one of"
-        f" {', '.join(lock.names())}, or build it with `toolcage images build IMAGE --with NAME==VERSION --as VARIANT`"
-        for tool, grant in role.grants.items()
-        if grant.sandbox.image not in lock.names()
-    ]
-
-
-def _call_in_current_session(tool: base.Tool, arguments: Mapping[str, Any], is_async: bool) -> Any:
-    """What a tool's `execute` does on the host: the line of the current session, `denied` without one."""
-    session = _current.get()
-    if session is None:
-        denied = ToolResult(
-            False, None, f"{tool.name} was called outside a session",
-            status="denied", code="session.none", hint="Call it inside `with runtime.session(...)`.",
-        )  # fmt: skip
-        return _ready(denied) if is_async else denied
-    return session.acall(tool.name, arguments) if is_async else session.call(tool.name, arguments)
-
-
-async def _ready(value: _T) -> _T:
-    return value

@@ -20,7 +20,7 @@ from toolcage import Approval, Session
 from toolcage.cage.recipe import known_images
 from toolcage.cli.main import app
 from toolcage.policy.file_format import GrantFile, RoleFile
-from toolcage.runtime import declared_tools
+from toolcage.policy_desk import declared_tools
 from toolcage.types import Artifact
 
 ROOT = Path(__file__).resolve().parents[2]

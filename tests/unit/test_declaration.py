@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolcage.runtime import declared_tools
+from toolcage.policy_desk import declared_tools
 from toolcage.types import ToolDeclaration
 
 PYTHON = declared_tools()["execute_python"]

@@ -18,7 +18,7 @@ from toolcage.cage.engine import Engine
 from toolcage.errors import EngineError
 from toolcage.line.replay import replay
 from toolcage.line.validate import compile_schema
-from toolcage.runtime import declared_tools
+from toolcage.policy_desk import declared_tools
 
 Make = Callable[..., Runtime]
 ALLOW = "tools: {calculate_expression: {allow: [{}]}}"

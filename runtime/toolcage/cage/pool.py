@@ -51,6 +51,10 @@ class PoolTerms:
     max_wait_s: float = 30.0
 
 
+ONE_SHOT: Final = PoolTerms(min_idle=0)
+"""For a program that makes one call: no cage is made ahead."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Shelf:
     """The cages of one spec."""

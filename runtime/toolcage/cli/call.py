@@ -37,7 +37,8 @@ def call(
     ] = False,
 ) -> None:
     """Take one call through the line and print its result."""
-    from toolcage.runtime import ONE_SHOT, Runtime
+    from toolcage.cage.pool import ONE_SHOT
+    from toolcage.runtime import Runtime
 
     given = sys.stdin.read() if args == "-" else args
     raw = _raw_call(tool, given)

@@ -141,8 +141,9 @@ def _update_findings(name: str, packages: Mapping[str, str], suite: str, lists: 
 
 
 def _run_cage() -> Finding:
+    from toolcage.cage.pool import ONE_SHOT
     from toolcage.errors import ToolcageError
-    from toolcage.runtime import ONE_SHOT, Runtime
+    from toolcage.runtime import Runtime
     from toolcage.shipped import shipped_dir
 
     try:

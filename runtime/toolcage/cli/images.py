@@ -125,7 +125,7 @@ def verify_command(names: _Built = None, as_json: _Json = False) -> None:
 def _usual(state_dir: Path) -> list[str]:
     """The images of the built-in tools, and every other that was built here before."""
     from toolcage.cage.images import ImageLock
-    from toolcage.runtime import declared_tools
+    from toolcage.policy_desk import declared_tools
 
     first = dict.fromkeys(declaration.image for declaration in declared_tools().values())
     try:

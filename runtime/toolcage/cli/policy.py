@@ -71,7 +71,7 @@ def run_tests(
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write the outcomes there as JUnit XML.")] = None,
 ) -> None:
     """Run the cases that stand in each file, without running a tool. Exit 1 when a file or a case fails."""
-    from toolcage.runtime import judge_for
+    from toolcage.policy_desk import judge_for
 
     known = _resources(resources)
     declarations = _declarations(tools)
@@ -96,7 +96,7 @@ def schema(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the reference's table of keys instead.")] = False,
 ) -> None:
     """Print the JSON Schema of role files, for editors."""
-    from toolcage.runtime import declared_tools
+    from toolcage.policy_desk import declared_tools
 
     if markdown:
         print(field_table())
@@ -117,13 +117,13 @@ def _resources(path: Path | None) -> Resources | None:
 
 
 def _declarations(tools: Sequence[Path] | None) -> Mapping[str, ToolDeclaration]:
-    from toolcage.runtime import described_tools
+    from toolcage.policy_desk import described_tools
 
     return described_tools(tools or ())
 
 
 def _with_known_images(path: Path, role: Role | None, fault: str | None) -> tuple[Path, Role | None, str | None]:
-    from toolcage.runtime import unknown_images
+    from toolcage.policy_desk import unknown_images
     from toolcage.state import default_state_dir
 
     problems = unknown_images(role, default_state_dir()) if role else []

@@ -34,7 +34,7 @@ def diff(
     as_json: _Json = False,
 ) -> None:
     """Say what the role in NEW gained and lost against OLD. Exit 1 when it gained something."""
-    from toolcage.runtime import declared_tools
+    from toolcage.policy_desk import declared_tools
 
     declared = declared_tools()
     changes = compare(load_role(old, declared), load_role(new, declared))
@@ -47,7 +47,7 @@ def diff(
 
 def coverage(log: _Log, policy: _Policies, as_json: _Json = False) -> None:
     """Count which rules decided the calls of a log, and name those that never did. Exit 1 when there are any."""
-    from toolcage.runtime import declared_tools
+    from toolcage.policy_desk import declared_tools
 
     roles = load_roles(policy, declared_tools())
     closings = [record for record in read_records(log) if record.get("type") == "closing" and "decision" in record]
@@ -74,7 +74,7 @@ def replay(log: _Log, policy: _Policies, as_json: _Json = False) -> None:
     """Make the recorded decisions again and compare. Exit 1 when one does not follow."""
     from toolcage.line.replay import replay as replay_log
     from toolcage.line.validate import compile_schema
-    from toolcage.runtime import declared_tools
+    from toolcage.policy_desk import declared_tools
 
     roles = load_roles(policy, declared_tools())
     report = replay_log(read_records(log), roles.values(), compile_schema)

@@ -55,8 +55,8 @@ def explain(
     from toolcage.line.judge import explained
     from toolcage.line.parse import parse
     from toolcage.line.validate import compile_schema
+    from toolcage.policy_desk import described_tools
     from toolcage.resources import Resources, load_resources
-    from toolcage.runtime import described_tools
     from toolcage.tools.registry import ALIASES
 
     role = load_role(policy, described_tools(tools or ()))

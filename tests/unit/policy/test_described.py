@@ -6,7 +6,7 @@ from toolcage.policy.decide import decide
 from toolcage.policy.load import load_role_text
 from toolcage.policy.model import Role
 from toolcage.policy.narrow import narrowed
-from toolcage.runtime import declared_tools
+from toolcage.policy_desk import declared_tools
 from toolcage.types import SessionFacts, SqlTerms
 
 DESCRIBE = "  describe_database: {resources: {database: [shop, other]}, allow: [{}]}\n"

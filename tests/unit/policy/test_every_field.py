@@ -19,7 +19,7 @@ from toolcage.policy.cases import run_cases
 from toolcage.policy.load import load_role, load_role_text
 from toolcage.policy.model import Role, Situation
 from toolcage.policy.schema import role_schema
-from toolcage.runtime import judge_for
+from toolcage.policy_desk import judge_for
 from toolcage.types import ToolDeclaration
 
 Declarations = Mapping[str, ToolDeclaration]

@@ -14,7 +14,7 @@ from toolcage.policy.decide import decide
 from toolcage.policy.load import load_role, load_roles
 from toolcage.policy.model import Role, Situation
 from toolcage.policy.narrow import narrowed
-from toolcage.runtime import judge_for
+from toolcage.policy_desk import judge_for
 from toolcage.types import SqlTerms, ToolDeclaration
 
 Declarations = Mapping[str, ToolDeclaration]

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from toolcage.policy.reference import field_table
 from toolcage.policy.schema import role_schema
-from toolcage.runtime import declared_tools
+from toolcage.policy_desk import declared_tools
 from toolcage.types import ToolDeclaration
 
 POLICIES = Path(__file__).parents[3] / "policies"

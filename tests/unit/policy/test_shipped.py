@@ -9,7 +9,7 @@ import pytest
 from toolcage.policy.cases import run_cases
 from toolcage.policy.coverage import rules_of
 from toolcage.policy.load import load_role, load_roles
-from toolcage.runtime import declared_tools, judge_for
+from toolcage.policy_desk import declared_tools, judge_for
 
 POLICIES = Path(__file__).parents[3] / "policies"
 ROLES = ["analyst", "coder", "deny_all", "operator", "read_only"]

@@ -27,7 +27,8 @@ from toolcage.cli.demo.sample import make_shop
 from toolcage.cli.demo.script import DATABASE, Scene, Step, Unmet
 from toolcage.errors import UsageError
 from toolcage.line.result import ToolResult
-from toolcage.runtime import Runtime, Session
+from toolcage.runtime import Runtime
+from toolcage.session import Session
 from toolcage.shipped import shipped_dir
 from toolcage.state import default_state_dir
 
