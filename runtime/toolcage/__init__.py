@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolcage.cage.pool import PoolTerms
+    from toolcage.cli.terminal_approver import TerminalApprover
     from toolcage.errors import (
         AuditError,
         DeclarationError,
@@ -46,6 +47,7 @@ _HOME = {
     "RuntimeClosedError": "toolcage.errors",
     "Session": "toolcage.session",
     "StandardTool": "toolcage.tools.base",
+    "TerminalApprover": "toolcage.cli.terminal_approver",
     "Tool": "toolcage.tools.base",
     "ToolFailure": "toolcage.tools.base",
     "ToolResult": "toolcage.line.result",
@@ -69,6 +71,7 @@ __all__ = [
     "RuntimeClosedError",
     "Session",
     "StandardTool",
+    "TerminalApprover",
     "Tool",
     "ToolFailure",
     "ToolResult",

@@ -20,6 +20,7 @@ from toolcage.cli import policy_compare, policy_explain
 from toolcage.cli.junit import Outcome, junit
 from toolcage.errors import PolicyError, ResourceError
 from toolcage.policy.cases import CaseResult, run_cases
+from toolcage.policy.idle import idle_rules
 from toolcage.policy.load import load_role, policy_files
 from toolcage.policy.model import Grant, Role
 from toolcage.policy.quantities import size_text
@@ -175,6 +176,7 @@ def _file_report(path: Path, role: Role | None, fault: str | None) -> dict[str, 
         report |= {
             "flows": [f"{flow.outcome} {flow.effect} after {', '.join(sorted(flow.after))}" for flow in role.flows],
             "extends": [item.source for item in role.ceilings],
+            "warnings": [f"{item.rule}: {item.why}" for item in idle_rules(role)],
         }
     return report
 
@@ -261,6 +263,9 @@ def _show_file(console: Console, path: Path, role: Role | None, fault: str | Non
     if role.ceilings:
         above = ", ".join(item.source for item in role.ceilings)
         console.print(_plain(f"  never more than {above}"), highlight=False, soft_wrap=True)
+    for item in idle_rules(role):
+        console.print(f"[yellow]![/yellow] {_plain(f'{item.rule} never decides: {item.why}')}", highlight=False,
+                      soft_wrap=True)  # fmt: skip
 
 
 def _show_tests(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -20,6 +20,10 @@ from toolcage.policy.coverage import Coverage
 from toolcage.policy.coverage import coverage as count_coverage
 from toolcage.policy.diff import Change, compare
 from toolcage.policy.load import load_role, load_roles
+from toolcage.policy.model import Role
+
+if TYPE_CHECKING:
+    from toolcage.line.replay import RedecidedReport
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 _Log = Annotated[Path, typer.Argument(exists=True, metavar="LOG", help="An audit file, or a folder of them.")]
@@ -31,17 +35,25 @@ _Policies = Annotated[
 def diff(
     old: Annotated[Path, typer.Argument(exists=True, dir_okay=False, metavar="OLD")],
     new: Annotated[Path, typer.Argument(exists=True, dir_okay=False, metavar="NEW")],
+    log: Annotated[
+        Path | None,
+        typer.Option(exists=True, help="An audit file or folder: also decide its calls of this role under both."),
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Say what the role in NEW gained and lost against OLD. Exit 1 when it gained something."""
     from toolcage.policy_desk import declared_tools
 
     declared = declared_tools()
-    changes = compare(load_role(old, declared), load_role(new, declared))
+    before, after = load_role(old, declared), load_role(new, declared)
+    changes = compare(before, after)
+    calls = None if log is None else _redecided(log, before, after)
     if as_json:
-        print(json.dumps([asdict(change) for change in changes], indent=2))
+        shown = [asdict(change) for change in changes]
+        print(json.dumps(shown if calls is None else {"changes": shown, "calls": _calls_report(calls)}, indent=2))
     else:
         _show_changes(changes)
+        _show_calls(calls)
     raise typer.Exit(1 if any(change.direction == "gained" for change in changes) else 0)
 
 
@@ -101,6 +113,31 @@ def _show_changes(changes: tuple[Change, ...]) -> None:
         mark, style = ("+", "yellow") if change.direction == "gained" else ("-", "green")
         where = f"{change.tool}: " if change.tool else ""
         console.print(Text(visible(f"{mark} {change.direction} {where}{change.text}"), style), soft_wrap=True)
+
+
+def _redecided(log: Path, before: Role, after: Role) -> RedecidedReport:
+    from toolcage.line.replay import redecide
+    from toolcage.line.validate import compile_schema
+
+    return redecide(read_records(log), before, after, compile_schema)
+
+
+def _calls_report(report: RedecidedReport) -> dict[str, object]:
+    changed = [asdict(item) for item in report.changed]
+    return {"same": report.same, "changed": changed, "skipped": dict(report.skipped)}
+
+
+def _show_calls(report: RedecidedReport | None) -> None:
+    if report is None:
+        return
+    console = Console(markup=False, highlight=False)
+    for item in report.changed:
+        style = "yellow" if item.new.startswith("allow") else "green"
+        text = f"≠ seq {item.seq} {item.tool} call {item.call_id}: {item.old} → {item.new}"
+        console.print(Text(visible(text), style), soft_wrap=True)
+    console.print(f"{report.same} recorded calls are decided alike, {len(report.changed)} are not")
+    for reason, count in sorted(report.skipped.items()):
+        console.print(f"  {count} not compared: {reason}")
 
 
 def _show_coverage(report: Coverage) -> None:

@@ -4,6 +4,8 @@ A decision follows when the same policy (by digest), the same arguments and the 
 code and rule, and when the arguments still read as the recorded facts. What another version of a policy decided, and
 what was refused before any policy was asked, cannot be replayed and is counted apart. Runs nothing; trusts nothing in
 the log beyond what `audit verify` proves of it.
+
+`redecide` asks two policies about the same recorded calls, so that a reviewer sees what a change would have done.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from toolcage.line.validate import Validator, validate
 from toolcage.policy.decide import decide
 from toolcage.policy.model import Role
 from toolcage.policy.narrow import narrowed
-from toolcage.types import EFFECTS, Effect, SessionFacts, ToolDeclaration, freeze
+from toolcage.policy.origin import identifiers_in
+from toolcage.types import EFFECTS, Effect, SessionFacts, ToolDeclaration, ValidCall, freeze
 
 Skipped = Literal["before the policy", "another policy", "without arguments"]
 _DIALECTS: Final = ("sqlite", "postgres")
@@ -77,6 +80,74 @@ def replay(
     return report
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redecided:
+    """One recorded call that a new policy decides otherwise: `old` and `new` are words and codes, such as `allow ok`."""
+
+    call_id: str
+    seq: int
+    tool: str
+    old: str
+    new: str
+
+
+@dataclass(slots=True, kw_only=True)
+class RedecidedReport:
+    """`same` calls are decided alike; `changed` are not; `skipped` could not be decided under both, by reason."""
+
+    same: int = 0
+    changed: list[Redecided] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def redecide(
+    records: Iterable[Mapping[str, str | int]],
+    old: Role,
+    new: Role,
+    validator: Callable[[ToolDeclaration], Validator],
+) -> RedecidedReport:
+    """How `old` and `new` decide the recorded calls of `old`'s role. A call of which the log lacks what one of them
+    asks (arguments, or the origin of a value) is skipped: it is not known how it would have ended."""
+    report = RedecidedReport()
+    for record in records:
+        if record.get("type") != "closing" or record.get("role") != old.name:
+            continue
+        if "arguments" not in record or "tool" not in record:
+            report.skipped["without arguments"] += 1
+            continue
+        decisions = [_word(record, role, validator) for role in (old, new)]
+        if None in decisions:
+            report.skipped["the log does not say where a value came from"] += 1
+        elif decisions[0] == decisions[1]:
+            report.same += 1
+        else:
+            report.changed.append(
+                Redecided(
+                    call_id=str(record.get("call_id")), seq=int(record["seq"]), tool=str(record["tool"]),
+                    old=str(decisions[0]), new=str(decisions[1]),
+                )
+            )  # fmt: skip
+    return report
+
+
+def _word(
+    record: Mapping[str, str | int], role: Role, validator: Callable[[ToolDeclaration], Validator]
+) -> str | None:
+    """The decision's word and code; None when it asks for an origin that the record does not hold."""
+    try:
+        valid, known = _read(record, role, validator)
+    except Refused as refused:
+        return f"{refused.refusal.status} {refused.refusal.code}"
+    except (ValueError, TypeError, AttributeError) as error:
+        return f"unreadable: {type(error).__name__}"
+    for argument, kind in role.asked_origins(valid.declaration.name).items():
+        asked = identifiers_in(valid.arguments[argument], kind) if argument in valid.arguments else ()
+        if not known.origins.keys() >= set(asked or ()):
+            return None
+    decision = decide(role, valid.declaration, valid.arguments, valid.facts, known)
+    return f"{decision.effect} {decision.code}"
+
+
 def _by_digest(roles: list[Role]) -> dict[str, Role]:
     """The roles, and each under each: what a delegated session had."""
     found = {role.digest: role for role in roles}
@@ -102,10 +173,7 @@ def _decide_again(
     record: Mapping[str, str | int], role: Role, validator: Callable[[ToolDeclaration], Validator]
 ) -> str:
     try:
-        raw = {"tool": record["tool"], "arguments": json.loads(str(record["arguments"]))}
-        spoken = _dialect(record)
-        valid = validate(parse(raw), view=role.view, validator=validator, dialect=lambda _: spoken)
-        known = session_facts(str(record.get("session_facts", "{}")))
+        valid, known = _read(record, role, validator)
     except Refused as refused:
         return f"{refused.refusal.status} {refused.refusal.code} before the policy"
     except (ValueError, TypeError, AttributeError) as error:
@@ -114,6 +182,17 @@ def _decide_again(
         return "the arguments read as other facts"
     decision = decide(role, valid.declaration, valid.arguments, valid.facts, known)
     return f"{decision.effect} {decision.code} by {decision.rule}"
+
+
+def _read(
+    record: Mapping[str, str | int], role: Role, validator: Callable[[ToolDeclaration], Validator]
+) -> tuple[ValidCall, SessionFacts]:
+    """The recorded call through parse and validate in the role's view, and what its session knew. Raises Refused, and
+    ValueError, TypeError or AttributeError for a record that is none."""
+    raw = {"tool": record["tool"], "arguments": json.loads(str(record["arguments"]))}
+    spoken = _dialect(record)
+    valid = validate(parse(raw), view=role.view, validator=validator, dialect=lambda _: spoken)
+    return valid, session_facts(str(record.get("session_facts", "{}")))
 
 
 def session_facts(text: str) -> SessionFacts:

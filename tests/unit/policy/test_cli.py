@@ -195,6 +195,50 @@ def test_replay_and_coverage_read_a_real_log(tmp_path: Path) -> None:
     assert "2 decisions of another version" in run("coverage", log, "--policy", policy)[1]
 
 
+def test_diff_over_a_log_names_the_recorded_calls_that_would_be_decided_otherwise(tmp_path: Path) -> None:
+    old = written(tmp_path, MAILING, "old.yaml")
+    log = recorded(tmp_path, old)
+    wider = written(tmp_path, MAILING.replace("1+1", "7*7"), "new.yaml")
+    report = json.loads(run("diff", old, wider, "--log", log, "--json")[1])["calls"]
+    assert [(item["old"], item["new"]) for item in report["changed"]] == [("deny policy.no_match", "allow policy.allow")]
+    assert (report["same"], report["skipped"]) == (1, {})
+    assert f"calculate_expression call {report['changed'][0]['call_id']}: " in run("diff", old, wider, "--log", log)[1]
+    assert json.loads(run("diff", old, old, "--log", log, "--json")[1])["calls"]["changed"] == []
+
+
+def test_diff_over_a_log_guesses_no_origin_that_was_not_recorded(tmp_path: Path) -> None:
+    old = written(tmp_path, MAILING.replace(", {origin: {expression: [said]}}", ""), "old.yaml")
+    log = recorded(tmp_path, old)
+    demanding = written(tmp_path, MAILING, "new.yaml")
+    report = json.loads(run("diff", old, demanding, "--log", log, "--json")[1])["calls"]
+    assert report["changed"] == []
+    assert report["skipped"] == {"the log does not say where a value came from": 2}
+
+
+def test_check_names_the_rules_that_never_decide(tmp_path: Path) -> None:
+    text = """version: 1
+role: team
+tools:
+  calculate_expression:
+    ask: [{expression: {const: "1+1"}}]
+    allow: [{}, {expression: {const: "2+2"}}, {expression: {const: "1+1"}}]
+  execute_python:
+    deny: [{}]
+    allow: [{}]
+"""
+    path = written(tmp_path, text)
+    warnings = json.loads(run("check", path, "--json")[1])[0]["warnings"]
+    assert [line.split(":")[1].split(" ")[1] for line in warnings] == [
+        "tools.calculate_expression.allow[1]",
+        "tools.calculate_expression.allow[2]",
+        "tools.execute_python.allow[0]",
+    ]
+    code, output = run("check", path)
+    assert code == 0
+    assert "tools.execute_python.allow[0] never decides: " in output
+    assert json.loads(run("check", written(tmp_path, GOOD), "--json")[1])[0]["warnings"] == []
+
+
 def test_junit_holds_a_test_for_each_case_and_what_failed(tmp_path: Path) -> None:
     import xml.etree.ElementTree as ElementTree
 
