@@ -102,7 +102,7 @@ class Session:
 
     def tools(self) -> tuple[ToolDeclaration, ...]:
         """The tools that this role has, by name: what a model may be shown."""
-        return tuple(grant.declaration for _, grant in sorted(self.role.grants.items()))
+        return self.role.shown()
 
     def user_said(self, text: str) -> None:
         """Adds a turn of the user: what stands in it counts as said. Never pass on what a tool returned."""

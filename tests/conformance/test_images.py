@@ -18,10 +18,12 @@ from pathlib import Path
 
 import docker
 import pytest
+from typer.testing import CliRunner
 
 from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock, build, build_variant, read_sbom, verify
 from toolcage.cage.recipe import known_images, load_recipe
+from toolcage.cli.images import app
 from toolcage.errors import ImageError
 from toolcage.state import default_state_dir
 
@@ -269,6 +271,20 @@ def test_a_variant_has_its_wheels_with_what_they_need_and_is_built_again_from_it
     assert build(["templates"], engine, built) == [first]
     assert build(["templates"], engine, built, force=True) == [first]
     assert "templates" in read_sbom(built, first)
+
+
+def test_a_variant_is_removed_from_the_lock_and_the_engine_and_a_shipped_image_when_confirmed(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCAGE_STATE_DIR", str(tmp_path))
+    made = build_variant("python", "unwanted", ["six==1.17.0"], engine, tmp_path)
+    done = CliRunner().invoke(app, ["remove", "unwanted"])
+    assert (done.exit_code, done.output) == (0, f"unwanted: removed {made.image_id}\n")
+    assert engine.image_inspect(made.image_id) is None
+    assert dict(ImageLock.load(tmp_path).images) == {}
+    again = CliRunner().invoke(app, ["remove", "unwanted"])
+    assert (again.exit_code, "is not built here" in again.output) == (1, True)
+    assert CliRunner().invoke(app, ["remove", "--yes", "python"]).exit_code == 1  # confirmed, and not built there
 
 
 @pytest.mark.threat("P59")

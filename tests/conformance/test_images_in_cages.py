@@ -226,6 +226,19 @@ def test_nothing_can_be_installed_executed_from_the_workspace_or_reached(command
     assert result.exit_code not in (0, None)
 
 
+@pytest.mark.parametrize("isolation", ["container", "namespace"])
+def test_programs_that_would_carry_access_lists_over_change_files_and_complain_about_nothing(
+    isolation: str, installation
+) -> None:  # type: ignore[no-untyped-def]
+    weaker = "" if isolation == "container" else ", accept_weaker: the same in a test"
+    grant = f"allow: [{{}}], sandbox: {{isolation: {isolation}}}{weaker}"
+    session = installation.session(f"version: 1\nrole: shell\ntools: {{run_shell: {{{grant}}}}}\n")
+    command = "echo a > f; chmod 640 f; sed -i s/a/b/ f; cp -p f g; cp -a f h; mv h i; tar c f | tar xp -C /tmp"
+    result = session.call("run_shell", {"command": f"{command}; stat -c %a f g i /tmp/f; cat g"})
+    assert (result.stderr, result.exit_code) == ("", 0)
+    assert result.stdout.split() == ["640", "640", "640", "640", "b"]
+
+
 def test_no_login_file_is_read_and_nothing_of_the_host_is_in_the_environment(shell) -> None:  # type: ignore[no-untyped-def]
     result = shell("compgen -e | sort; shopt -q login_shell || echo none; ls -A ~; compgen -G '/etc/[bp][ar][so][hf]*'")
     assert result.stdout.split() == ["HOME", "LANG", "PATH", "PWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "none"]

@@ -109,11 +109,16 @@ def write_layer(recipe: Recipe, tree: Path, layer: Path) -> Layer:
     return Layer(diff_id=f"sha256:{writer.digest.hexdigest()}", size_bytes=layer.stat().st_size, packages=packages)
 
 
+def image_reference(name: str, image_id: str) -> str:
+    """What an engine calls the image for people to read. Nothing is ever run by it."""
+    return f"toolcage/{name}:{image_id.removeprefix('sha256:')[:12]}"
+
+
 def write_archive(recipe: Recipe, diff_id: str, layer: Path, archive: Path) -> tuple[str, str]:
     """Write a docker-archive around `layer`; return the image's config digest (its id) and its reference."""
     config = _config(recipe, diff_id)
     digest = hashlib.sha256(config).hexdigest()
-    reference = f"toolcage/{recipe.name}:{digest[:12]}"
+    reference = image_reference(recipe.name, f"sha256:{digest}")
     layer_name = f"{diff_id.removeprefix('sha256:')}/layer.tar"
     manifest = [{"Config": f"{digest}.json", "RepoTags": [reference], "Layers": [layer_name]}]
     with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as out:

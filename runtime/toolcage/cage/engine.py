@@ -92,6 +92,14 @@ class Engine:
         with self._asking("read an image's history") as client:
             return [dict(layer) for layer in client.history(reference)]
 
+    def remove_image(self, reference: str) -> None:
+        """Removes an image with its names; one that is gone is fine. Raises EngineError while a container uses it."""
+        with self._asking("remove an image") as client:
+            try:
+                client.remove_image(reference, force=False)
+            except docker.errors.ImageNotFound:
+                return
+
     # containers
 
     def create(self, config: Mapping[str, Any], name: str) -> str:

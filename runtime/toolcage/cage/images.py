@@ -24,7 +24,7 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolcage.cage.archive import Layer, write_archive, write_layer
+from toolcage.cage.archive import Layer, image_reference, write_archive, write_layer
 from toolcage.cage.pins import PIN_PATTERN, REQUEST_PATTERN, check_request
 from toolcage.cage.recipe import Recipe, known_images, load_recipe, variant_recipe
 from toolcage.cage.rootfs import fetch_tree, fetch_tree_by_engine, fetch_wheels, resolve_wheels
@@ -50,6 +50,12 @@ class ImageStore(Protocol):
     def load_image(self, archive: BinaryIO) -> None: ...
     def image_id(self, reference: str) -> str | None: ...
     def image_inspect(self, reference: str) -> Mapping[str, Any] | None: ...
+
+
+class RemovingStore(Protocol):
+    """What `remove` needs of an engine."""
+
+    def remove_image(self, reference: str) -> None: ...
 
 
 class _Variant(BaseModel):
@@ -241,6 +247,25 @@ def build_variant(
         return _build_and_record(variant, name, engine, state_dir, on_step, method)
 
 
+def remove(
+    name: str, engine: RemovingStore, state_dir: Path, *, on_step: OnStep = lambda name, step: None
+) -> LockedImage:
+    """Take the image or variant `name` out of images.lock, with its list of contents, and its name out of the engine,
+    which then drops what has no other name. The lock goes first: what is not in it is never run. Raises ImageError when
+    it was never built, EngineError when the engine keeps it, because a container still uses it for one."""
+    with _build_lock(state_dir, on_step, (name,)):
+        images = dict(ImageLock.load(state_dir).images)
+        gone = images.pop(name, None)
+        if gone is None:
+            known = ", ".join(sorted(images)) or "none"
+            raise ImageError(f"sandbox image {name!r} is not built here; those that are: {known}")
+        _write_lock(state_dir, images)
+        _sbom_path(state_dir, name).unlink(missing_ok=True)
+        for digest in gone.accepted_ids:
+            engine.remove_image(image_reference(name, digest))
+    return gone
+
+
 def _resolved(base: Recipe, requested: tuple[str, ...], on_step: Callable[[str], None]) -> Variant:
     on_step("finding wheels")
     with tempfile.TemporaryDirectory(prefix="toolcage-wheels-") as folder:
@@ -339,6 +364,10 @@ def _record(state_dir: Path, locked: LockedImage, contents: bytes = b"") -> None
         _replace_file(path, contents)
     images = dict(_lock_or_none(state_dir).images)
     images[locked.name] = locked
+    _write_lock(state_dir, images)
+
+
+def _write_lock(state_dir: Path, images: Mapping[str, LockedImage]) -> None:
     model = _LockFile(version=1, images={name: _to_model(image) for name, image in sorted(images.items())})
     _replace_file(state_dir / LOCK_NAME, model.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
 

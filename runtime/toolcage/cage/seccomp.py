@@ -25,18 +25,20 @@ Action = Literal["SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO"]
 FORBIDDEN: Final = frozenset(
     """
     _sysctl acct add_key adjtimex afs_syscall bpf cachestat capset chroot clock_adjtime clock_settime clone3
-    create_module delete_module execveat fanotify_init fanotify_mark finit_module fsconfig fsmount fsopen fspick
-    get_kernel_syms get_mempolicy getpmsg init_module inotify_add_watch inotify_init inotify_init1 io_cancel io_destroy
-    io_getevents io_pgetevents io_setup io_submit io_uring_enter io_uring_register io_uring_setup ioperm iopl ioprio_get
-    ioprio_set kcmp kexec_file_load kexec_load keyctl listmount lookup_dcookie lsm_get_self_attr lsm_list_modules
-    lsm_set_self_attr mbind memfd_create memfd_secret migrate_pages mincore modify_ldt mount mount_setattr move_mount
-    move_pages mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink msgctl msgget msgrcv msgsnd
+    create_module delete_module execveat fanotify_init fanotify_mark finit_module fremovexattr fsconfig fsetxattr
+    fsmount fsopen fspick get_kernel_syms get_mempolicy getpmsg init_module inotify_add_watch inotify_init
+    inotify_init1 io_cancel io_destroy io_getevents io_pgetevents io_setup io_submit io_uring_enter
+    io_uring_register io_uring_setup ioperm iopl ioprio_get ioprio_set kcmp kexec_file_load kexec_load keyctl
+    listmount lookup_dcookie lremovexattr lsetxattr lsm_get_self_attr lsm_list_modules lsm_set_self_attr mbind
+    memfd_create memfd_secret migrate_pages mincore modify_ldt mount mount_setattr move_mount move_pages
+    mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink msgctl msgget msgrcv msgsnd
     name_to_handle_at nfsservctl open_by_handle_at open_tree open_tree_attr perf_event_open personality pidfd_getfd
-    pivot_root process_madvise process_mrelease process_vm_readv process_vm_writev ptrace putpmsg query_module quotactl
-    quotactl_fd reboot remap_file_pages request_key sched_setattr seccomp security semctl semget semop semtimedop
-    set_mempolicy set_mempolicy_home_node setdomainname setfsgid setfsuid setgid setgroups sethostname setns setregid
-    setresgid setresuid setreuid settimeofday setuid shmat shmctl shmdt shmget splice statmount swapoff swapon sync
-    syncfs sysfs syslog tee tuxcall umount umount2 unshare uselib userfaultfd ustat vhangup vmsplice vserver
+    pivot_root process_madvise process_mrelease process_vm_readv process_vm_writev ptrace putpmsg query_module
+    quotactl quotactl_fd reboot remap_file_pages removexattr removexattrat request_key sched_setattr seccomp
+    security semctl semget semop semtimedop set_mempolicy set_mempolicy_home_node setdomainname setfsgid setfsuid
+    setgid setgroups sethostname setns setregid setresgid setresuid setreuid settimeofday setuid setxattr setxattrat
+    shmat shmctl shmdt shmget splice statmount swapoff swapon sync syncfs sysfs syslog tee tuxcall umount umount2
+    unshare uselib userfaultfd ustat vhangup vmsplice vserver
     """.split()  # noqa: SIM905 - a page of names reads better than a page of quotes
 )
 """System calls that no profile of a cage may allow, on no condition."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from toolcage.types import Isolation
+from toolcage.types import Isolation, SandboxTerms
 
 MIB: Final = 1024 * 1024
 SHM_BYTES: Final = 8 * MIB
@@ -157,7 +157,7 @@ def _tmpfs(spec: CageSpec, uid: int) -> dict[str, str]:
     return mounts
 
 
-def weakenings(spec: CageSpec) -> list[str]:
+def weakenings(spec: CageSpec | SandboxTerms) -> list[str]:
     """One sentence for each choice that makes this cage weaker than the strongest one. Empty = nothing to report."""
     found = []
     if spec.isolation == "namespace":

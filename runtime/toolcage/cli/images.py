@@ -1,4 +1,4 @@
-"""`toolcage images`: build the sandbox images and variants of them, list them, compare them with the engine.
+"""`toolcage images`: build the sandbox images and variants of them, list, compare with the engine, and remove them.
 
 Exit codes: 0 all is well, 1 an image is missing, different or could not be built, 2 usage, 3 no engine answers.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolcage.cage.engine import Engine
     from toolcage.cage.images import ImageLock, Method
 
-app = typer.Typer(no_args_is_help=True, help="Build, list, verify and itemise the sandbox images.")
+app = typer.Typer(no_args_is_help=True, help="Build, list, verify, itemise and remove the sandbox images.")
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
@@ -120,6 +120,27 @@ def verify_command(names: _Built = None, as_json: _Json = False) -> None:
             typer.echo(f"{finding['name']}: {'ok ' + str(finding['id']) if finding['ok'] else finding['problem']}")
     if not all(finding["ok"] for finding in findings):
         raise typer.Exit(1)
+
+
+@app.command("remove")
+def remove_command(
+    names: Annotated[list[str], typer.Argument(help="Variants, or images that were built here.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before a shipped image goes, which policies count on.")
+    ] = False,
+) -> None:
+    """Remove variants, from images.lock and from the engine. An image that is shipped goes only when confirmed."""
+    from toolcage.cage.images import remove
+    from toolcage.cage.recipe import known_images
+
+    shipped = [name for name in dict.fromkeys(names) if name in known_images()]
+    if shipped and not yes:
+        told = f"{', '.join(shipped)}: shipped; calls that need it are refused until `toolcage images build`"
+        typer.confirm(f"{told}. Remove?", abort=True, err=True)
+    with _exit_codes(), _engine() as engine:
+        for name in dict.fromkeys(names):
+            gone = remove(name, engine, default_state_dir())
+            typer.echo(f"{name}: removed {gone.image_id}", err=True)
 
 
 def _usual(state_dir: Path) -> list[str]:

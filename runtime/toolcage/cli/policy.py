@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from toolcage.cage.spec import weakenings
 from toolcage.cli import policy_compare, policy_explain
 from toolcage.cli.junit import Outcome, junit
 from toolcage.errors import PolicyError, ResourceError
@@ -193,6 +194,7 @@ def _grant_report(grant: Grant) -> dict[str, Any]:
         "limits": [f"{limit.measure} {limit.amount}/{limit.span}" for limit in grant.limits],
         "effects": sorted(grant.declaration.effects),
         "accept_weaker": grant.accept_weaker,
+        "weakenings": weakenings(grant.sandbox),
     }
 
 
@@ -257,6 +259,9 @@ def _show_file(console: Console, path: Path, role: Role | None, fault: str | Non
         if grant.accept_weaker is not None:
             text = f"{name} runs in a cage weaker than it declares ({grant.sandbox.isolation}): {grant.accept_weaker}"
             console.print(f"[yellow]![/yellow] {_plain(text)}", highlight=False, soft_wrap=True)
+    for sentence, tools in _weakenings(role).items():
+        text = f"  weaker than it could be: {sentence}: {', '.join(tools)}"
+        console.print(_plain(text), highlight=False, soft_wrap=True)
     for flow in role.flows:
         after = ", ".join(sorted(flow.after))
         console.print(f"  {flow.outcome} {flow.effect} after {after}", highlight=False)
@@ -266,6 +271,15 @@ def _show_file(console: Console, path: Path, role: Role | None, fault: str | Non
     for item in idle_rules(role):
         console.print(f"[yellow]![/yellow] {_plain(f'{item.rule} never decides: {item.why}')}", highlight=False,
                       soft_wrap=True)  # fmt: skip
+
+
+def _weakenings(role: Role) -> dict[str, list[str]]:
+    """What makes a cage of the role weaker than the strongest one, each with the tools that it holds for."""
+    found: dict[str, list[str]] = {}
+    for name, grant in role.grants.items():
+        for sentence in weakenings(grant.sandbox):
+            found.setdefault(sentence, []).append(name)
+    return found
 
 
 def _show_tests(

@@ -22,6 +22,7 @@ from toolcage.policy.rules import (
 )
 from toolcage.policy.rules import FragmentRule as FragmentRule
 from toolcage.policy.rules import SqlRule as SqlRule
+from toolcage.policy.shown import shown
 from toolcage.types import (
     JSON,
     Facts,
@@ -215,6 +216,10 @@ class Role:
         view = MappingProxyType({name: grant.declaration for name, grant in self.grants.items()})
         object.__setattr__(self, "view", view)
         object.__setattr__(self, "_origins", {name: self._origins_of(name) for name in self.grants})
+
+    def shown(self) -> tuple[ToolDeclaration, ...]:
+        """The tools by name as a model may be shown them: each says what the grant's isolation means for its state."""
+        return tuple(shown(grant.declaration, grant.sandbox.isolation) for _, grant in sorted(self.grants.items()))
 
     def resource_names(self) -> frozenset[tuple[ResourceKind, str]]:
         """Every resource that some grant names, to compare with resources.yaml at start."""

@@ -58,9 +58,8 @@ class ExecutePython(Tool):
         "expression. Use it to transform or analyse data, to compute what takes more than one expression, or to "
         "make a file or plot. Do not use it for a single calculation (use calculate_expression) or to reach the "
         "network, the user's files or a database: it cannot; pass data in the program or as attached files. "
-        "Input: `code`, one complete program; nothing is kept from earlier calls; attached files are in the "
-        "current folder. Output: the last expression's value (as JSON, or its repr), stdout, stderr, exit code, "
-        "and files written to the current folder as artifacts."
+        "Input: `code`, one program; attached files are in the current folder. Output: the last expression's value (as "
+        "JSON, or its repr), stdout, stderr, exit code, and files written to the current folder as artifacts."
     )
     parameters = PARAMETERS
     kinds = _KINDS

@@ -13,7 +13,7 @@ from toolcage.cage import bpf
 from toolcage.cage.seccomp import load_profile
 from toolcage.shipped import shipped_dir
 
-ALLOW, EPERM, ENOSYS, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
+ALLOW, EPERM, ENOSYS, ENOTSUP, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x0005005F, 0x80000000
 PROFILE = json.loads(load_profile("container").text)
 NUMBERS = json.loads((shipped_dir("sandbox_images") / "seccomp" / "numbers.json").read_bytes())
 X86 = bpf.AUDIT_ARCH["x86_64"]
@@ -71,6 +71,7 @@ def test_allowed_calls_pass_and_the_neighbours_of_conditions_do_not() -> None:
     assert call("prlimit64", 0) == ALLOW
     assert call("prlimit64", 1) == call("prlimit64", 1 << 32) == EPERM
     assert call("clone3") == call("memfd_create") == ENOSYS
+    assert call("setxattr") == call("fremovexattr") == ENOTSUP
 
 
 def test_the_calls_that_isolate_are_refused_once_the_filter_is_loaded() -> None:

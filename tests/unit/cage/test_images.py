@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
+from typer.testing import CliRunner
 
 from toolcage.cage import images
 from toolcage.cage.archive import keeps, write_archive, write_layer
 from toolcage.cage.images import ImageLock, LockedImage, verify
 from toolcage.cage.recipe import Recipe, known_images, load_recipe
 from toolcage.cage.rootfs import mmdebstrap_command, resolve_command, wheels_command
+from toolcage.cli.images import app
 from toolcage.errors import ImageError
 from toolcage.shipped import shipped_dir
 
@@ -481,3 +483,46 @@ def test_a_missing_or_different_image_is_an_error_with_the_command_that_mends_it
 ) -> None:
     with pytest.raises(ImageError, match=f"{why}.*; run `toolcage images build python`"):
         verify(FakeStore(held), locked())
+
+
+# --- removing ------------------------------------------------------------------------------------------------------
+
+
+class EmptyingStore:
+    """An engine that notes what it is told to remove."""
+
+    def __init__(self) -> None:
+        self.removed: list[str] = []
+
+    def remove_image(self, reference: str) -> None:
+        self.removed.append(reference)
+
+
+def test_a_removed_image_is_not_in_the_lock_any_more_and_the_others_are(tmp_path: Path) -> None:
+    images._record(tmp_path, locked(name="plots"), b"{}")
+    images._record(tmp_path, locked())
+    store = EmptyingStore()
+    assert images.remove("plots", store, tmp_path).name == "plots"
+    assert set(ImageLock.load(tmp_path).images) == {"python"}
+    assert not list((tmp_path / "sbom").iterdir())
+    assert store.removed == ["toolcage/plots:" + "a" * 12, "toolcage/plots:" + "b" * 12]
+
+
+def test_an_image_that_was_never_built_is_not_removed_and_the_built_ones_are_named(tmp_path: Path) -> None:
+    images._record(tmp_path, locked())
+    store = EmptyingStore()
+    with pytest.raises(ImageError, match="'plots' is not built here; those that are: python"):
+        images.remove("plots", store, tmp_path)
+    assert (set(ImageLock.load(tmp_path).images), store.removed) == ({"python"}, [])
+
+
+@pytest.mark.parametrize("answer", ["n\n", ""])
+def test_a_shipped_image_is_not_removed_unless_that_is_confirmed(
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images._record(tmp_path, locked())
+    monkeypatch.setenv("TOOLCAGE_STATE_DIR", str(tmp_path))
+    done = CliRunner().invoke(app, ["remove", "python"], input=answer)
+    assert done.exit_code == 1
+    assert "python: shipped; calls that need it are refused" in done.output
+    assert set(ImageLock.load(tmp_path).images) == {"python"}

@@ -113,8 +113,22 @@ def test_check_says_loudly_what_is_weaker_and_what_is_above(tmp_path: Path) -> N
     assert code == 0
     assert "execute_python runs in a cage weaker than it declares (namespace): trusted code only" in output
     assert "never more than base.yaml" in output
+    assert "calls share one container, each in namespaces of its own: execute_python" in output
     report = json.loads(run("check", low, "--json")[1])[0]
     assert (report["extends"], report["grants"]["execute_python"]["isolation"]) == (["base.yaml"], "container")
+
+
+def test_check_names_every_choice_that_makes_a_grants_cage_weaker_and_is_silent_on_the_strongest(
+    tmp_path: Path,
+) -> None:
+    tools = "tools: {execute_python: {allow: [{code: {}}], sandbox: {runtime: %s}}}\n"
+    plain = written(tmp_path, "version: 1\nrole: plain\ntools: {execute_python: {allow: [{code: {}}]}}\n", "plain.yaml")
+    strong = written(tmp_path, "version: 1\nrole: strong\n" + tools % "runsc", "strong.yaml")
+    assert "the tool shares the host's kernel" in run("check", plain)[1]
+    assert "weaker" not in run("check", strong)[1]
+    reports = json.loads(run("check", plain, strong, "--json")[1])
+    found = [report["grants"]["execute_python"]["weakenings"] for report in reports]
+    assert [len(sentences) for sentences in found] == [1, 0]
 
 
 # --- explain, diff, coverage, replay, JUnit ------------------------------------------------------------------------
