@@ -532,9 +532,11 @@ def _check_resources(roles: Mapping[str, Role], resources: Resources) -> None:
     """A role that names a resource which is not configured is a mistake to be told at start."""
     for role in roles.values():
         for kind, name in sorted(role.resource_names()):
-            if kind == "database" and name not in resources.databases:
-                known = ", ".join(sorted(resources.databases)) or "none"
+            if name not in (known := resources.names(kind)):
                 raise ResourceError(
-                    f"{role.source}: role {role.name} names the database {name}, which the resources file does not"
-                    f" have (it has: {known}); add it there and pass that file as `resources`"
+                    f"{role.source}: role {role.name} names the {kind} {name}, which the resources file does not have"
+                    f" (it has: {', '.join(sorted(known)) or 'none'}); add it there and pass that file as `resources`"
                 )
+            if kind == "mcp_server":
+                raise ResourceError(f"{role.source}: role {role.name} names the MCP server {name}, and this version"
+                                    " starts none; take it out of the grant")  # fmt: skip

@@ -103,9 +103,10 @@ class _Problem(Exception):
 def _read_regular_file(path: Path) -> bytes | None:
     # O_NONBLOCK: a named pipe put where a file should be must not hang the loader
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # before fdopen, which would keep a folder open and raise
+        os.close(descriptor)
+        return None
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
         return file.read(MAX_BYTES + 1)
 
 

@@ -24,9 +24,9 @@ from toolcage.policy.cases import CaseResult, run_cases
 from toolcage.policy.idle import idle_rules
 from toolcage.policy.load import load_role, policy_files
 from toolcage.policy.model import Grant, Role
-from toolcage.policy.quantities import size_text
 from toolcage.policy.reference import field_table
 from toolcage.policy.schema import role_schema
+from toolcage.quantities import size_text
 from toolcage.strict_yaml import read_document
 from toolcage.types import ToolDeclaration
 

@@ -28,7 +28,7 @@ from toolcage.cage.session_cages import LEASE_S, Holder, SessionCages
 from toolcage.cage.spec import CageSpec
 from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
-from toolcage.resources import Resources
+from toolcage.resources import Resources, SqliteDatabase
 from toolcage.tools.registry import RegisteredTool, ToolRegistry, builtin_tools
 from toolcage.tools.shipping import Shipment
 from toolcage.tools.source import BASE_MODULES
@@ -235,6 +235,8 @@ class Means:
 
     def _snapshot(self, name: str) -> Snapshot:
         database = self._resources.database(name)
+        if not isinstance(database, SqliteDatabase):
+            raise ResourceError(f"the database `{name}` is PostgreSQL, which this version does not reach")
         return self._snapshots.current(name, database.path)
 
     def _recipe(self, terms: SandboxTerms, tool: RegisteredTool | None, snapshots: list[Snapshot]) -> CageRecipe:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from toolcage.policy.model import Entry, Grant, Role
 from toolcage.policy.narrow import stricter_output, stricter_sandbox
-from toolcage.policy.quantities import size_text
+from toolcage.quantities import size_text
 
 Direction = Literal["gained", "lost"]
 _SIZES: Final = ("memory_bytes", "tmp_bytes", "max_bytes")

@@ -13,8 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from toolcage.policy.limits import SPANS, Measure
 from toolcage.policy.places import HOST_PATTERN, broad_folder, broad_host
-from toolcage.policy.quantities import GIB, MIB, number_between, size_bytes, time_seconds
 from toolcage.policy.rules import MAX_ROWS
+from toolcage.quantities import GIB, MIB, number_between, size_bytes, time_seconds
 from toolcage.types import EFFECTS, KINDS, STATUSES, Effect, HtmlMode, Isolation, Kind, Status
 
 _METASCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -18,7 +18,7 @@ from toolcage.policy.findings import Findings
 from toolcage.policy.fragments import nearest
 from toolcage.policy.limits import MEASURES, Limit, parse_limit
 from toolcage.policy.model import Grant
-from toolcage.policy.quantities import size_text
+from toolcage.quantities import size_text
 from toolcage.strict_yaml import Document, KeyPath
 from toolcage.types import ISOLATION_STRENGTH, OutputTerms, SandboxTerms, ToolDeclaration
 

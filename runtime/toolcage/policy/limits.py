@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from toolcage.policy.quantities import GIB, size_bytes
+from toolcage.quantities import GIB, size_bytes
 
 Measure: TypeAlias = Literal["rate", "calls", "bytes", "seconds"]
 Span: TypeAlias = Literal["second", "minute", "hour", "day", "call", "session", "role"]

@@ -1,4 +1,4 @@
-"""Sizes and times as a policy file writes them: `256MiB`, `5s`. One spelling each, range-checked, nothing guessed.
+"""Sizes and times as policy and resource files write them: `256MiB`, `5s`. One spelling each, range-checked, no guess.
 
 `256m`, `256MB` and a bare `256` are refused: engines and people read them differently. The ranges are the widest that
 the cage is built for; a value outside is an error and is never clamped.

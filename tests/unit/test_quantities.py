@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcage.policy.quantities import number_between, size_bytes, size_text, time_seconds
+from toolcage.quantities import number_between, size_bytes, size_text, time_seconds
 
 HUGE = 2**80
 
