@@ -37,6 +37,7 @@ from toolcage.line.live_output import OnText, live_output
 from toolcage.line.means import Means
 from toolcage.line.parse import parse
 from toolcage.line.public_arguments import check_paths, check_request, check_runtime, check_tools
+from toolcage.line.release import release
 from toolcage.line.result import ToolResult, refused, result
 from toolcage.line.screen import screen
 from toolcage.line.session_memory import SessionMemory
@@ -343,7 +344,10 @@ class Runtime:
                 output = await execute(
                     approved, means=self._means, session=session.id, on_output=stream, stopwatch=stopwatch
                 )
-            cleaned = await _cleaned(output)
+            cleaned, released_by = await release(
+                await _cleaned(output), session=session.id, approver=self._approver
+            )
+            trail.released(released_by)
             tool = authorized.valid.declaration.name
             fields = fields_of(tool, self._sources)
             if fields or f"tool:{tool}" in self._sources:  # off the loop: it reads the whole result

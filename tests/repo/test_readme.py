@@ -171,6 +171,6 @@ def test_the_table_of_commands_names_every_command_and_no_other() -> None:
 
 def test_the_fields_and_signatures_that_the_readme_names_are_there() -> None:
     assert {"name", "media_type", "size", "sha256", "content"} == set(Artifact.__slots__)
-    assert {"approved", "approver", "reason", "for_session", "edited"} == set(Approval.__slots__)
+    assert {"approved", "approver", "reason", "for_session", "edited", "show_output"} == set(Approval.__slots__)
     assert "max_concurrent=8" in README
     assert inspect.signature(Session.map).parameters["max_concurrent"].default == 8

@@ -59,9 +59,11 @@ class Intent(CallRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closing(CallRecord):
-    """How a call ended. `intent` is the seq of its durable intent record; None = it was refused before one was due."""
+    """How a call ended. `intent` is the seq of its durable intent record; None = it was refused before one was due.
+    `released_by` let the model read output that speaks to it (`on_injection: ask`)."""
 
     intent: int | None = None
+    released_by: str | None = None
     status: Status
     code: str
     usage: Usage | None = None

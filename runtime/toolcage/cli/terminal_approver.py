@@ -17,6 +17,7 @@ from toolcage.errors import UsageError
 from toolcage.line.approve import Approval, ApprovalRequest
 
 _CHOICES: Final = "[y]es once, [s]ame call for this session, [e]dit, anything else is no: "
+_SHOW: Final = "let the model read this output? [y]es, anything else is no: "
 _WIDTH: Final = 100
 
 
@@ -40,6 +41,9 @@ class TerminalApprover:
         name = self._name or getpass.getuser()
         read = self._read or self._terminal()
         print(shown(request), file=self._out or sys.stderr, flush=True)
+        if request.output is not None:
+            yes = read(_SHOW).strip().lower() in ("y", "yes")
+            return Approval(approved=yes, show_output=yes, approver=name)
         answer = read(_CHOICES).strip().lower()
         if answer in ("y", "yes"):
             return Approval(approved=True, approver=name)
@@ -68,12 +72,15 @@ class TerminalApprover:
 def shown(request: ApprovalRequest) -> str:
     """The request as lines for a terminal: printable ASCII only."""
     arguments = json.dumps(json.loads(request.canonical), indent=2, ensure_ascii=True)
+    ran = request.output is not None
     lines = [
-        f"--- {request.role} wants to call {request.tool}",
+        f"--- {request.role} {'has called' if ran else 'wants to call'} {request.tool}",
         *(line for text in arguments.splitlines() for line in _cut(text)),
         *(f"file: {name} (sha256 {digest[:16]})" for name, digest in _files(request)),
         *(f"{argument} is the resource {name}" for argument, name in sorted(request.resources.items())),
-        f"asked because of {request.rule}; call {request.digest[:16]}",
+        *(["its output, which speaks to the model:"] if ran else []),
+        *(line for text in (request.output or "").splitlines() for line in _cut(text)),
+        f"asked because of {'on_injection' if ran else request.rule}; call {request.digest[:16]}",
     ]
     return "\n".join(_ascii(line) for line in lines)
 

@@ -32,6 +32,10 @@ class ApprovalRequest:
 
     `arguments` may hold any characters: show them escaped (`canonical` is ASCII-safe JSON text of the same).
     `files_sha256` holds the digest of each attached file's bytes, in the order of `files`.
+
+    `output` is None for a call that waits to be run. Otherwise the call *has run*, its output speaks to the model, and
+    the policy asks (`on_injection: ask`) whether the model may read this text: answer
+    `Approval(approved=True, show_output=True)`; anything else withholds it.
     """
 
     session: str
@@ -44,6 +48,7 @@ class ApprovalRequest:
     rule: str | None
     digest: str
     files_sha256: tuple[str, ...] = ()
+    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,7 @@ class Approval:
 
     `for_session`: a yes to this same call (same arguments, files, resources and policy) as often as the session makes
     it. `edited`: other arguments for the same tool. They are a new call, so `approved` must be false beside them.
+    `show_output`: the model may read the request's `output`; nothing for a call that waits to be run.
     """
 
     approved: bool
@@ -59,6 +65,7 @@ class Approval:
     reason: str | None = None
     for_session: bool = False
     edited: Mapping[str, object] | None = None
+    show_output: bool = False
 
 
 Answer = bool | Approval
@@ -98,7 +105,7 @@ async def approve(
         return _approved(screened, digest, f"{earlier} (earlier, for this session)")
     if approver is None:
         raise _needed("this call needs a person's approval and nobody can be asked here")
-    answer = await _ask(approver, _request(screened, session, digest))
+    answer = await ask(approver, request_for(screened, session, digest))
     if answer.edited is not None:
         if answer.approved is not False:
             raise _needed("the request for approval failed", "an edited call cannot be approved in the same answer")
@@ -131,7 +138,8 @@ def approval_digest(screened: ScreenedCall, session: str) -> str:
     return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
 
 
-async def _ask(approver: Approver, request: ApprovalRequest) -> Approval:
+async def ask(approver: Approver, request: ApprovalRequest) -> Approval:
+    """What the approver answers. Raises Refused (`approval_required`): late, failed, or no answer of its type."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
             answer: object
@@ -152,7 +160,8 @@ async def _ask(approver: Approver, request: ApprovalRequest) -> Approval:
     raise _needed("the request for approval failed", f"the approver answered {type(answer).__name__}, not a bool")
 
 
-def _request(screened: ScreenedCall, session: str, digest: str) -> ApprovalRequest:
+def request_for(screened: ScreenedCall, session: str, digest: str) -> ApprovalRequest:
+    """What an approver is shown of the call. `digest` is what the answer is bound to."""
     authorized = screened.authorized
     valid = authorized.valid
     return ApprovalRequest(

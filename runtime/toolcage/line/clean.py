@@ -3,7 +3,7 @@
 Trusts only that the output came from execute (its seal) and the terms that authorize fixed. Every part passes: data
 with its keys, stdout, stderr, the refusal's message and hint (exception texts carry keys and addresses), the names of
 artifacts. Contents of artifacts stay exact. It decides nothing about the call; where the policy says that output which
-speaks to the model is not to be shown (`on_injection: withhold`, or `ask` while nobody can be asked), it withholds it.
+speaks to the model is not to be shown (`on_injection: withhold`, or `ask` until a person released it), it withholds it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _NO_MODULE: Final = (
 )
 
 
-def clean(output: CageOutput, exact_secrets: Sequence[str] = ()) -> CleanOutput:
+def clean(output: CageOutput, exact_secrets: Sequence[str] = (), *, released: bool = False) -> CleanOutput:
     """The same output, fit for a model, a terminal, a log and a page. `exact_secrets` are redacted in every encoding.
+    `released`: a person was asked and lets the model read it (see `release`).
 
     Raises:
         TypeError: `output` is not the genuine output of execute.
@@ -55,7 +56,7 @@ def clean(output: CageOutput, exact_secrets: Sequence[str] = ()) -> CleanOutput:
         findings["truncated"] = max(findings["truncated"], 1)
     if "session" in already:  # its variables and files, not something of this output
         findings["session_restarted"] = 1
-    withheld = bool(findings["injection_suspected"]) and terms.on_injection != "flag"
+    withheld = bool(findings["injection_suspected"]) and terms.on_injection != "flag" and not released
     return _mint(
         output=output,
         data=None if withheld else data.value,

@@ -82,7 +82,7 @@ def replay(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redecided:
-    """One recorded call that a new policy decides otherwise: `old` and `new` are words and codes, such as `allow ok`."""
+    """One recorded call that a new policy decides otherwise. `old` and `new` are a word and a code."""
 
     call_id: str
     seq: int

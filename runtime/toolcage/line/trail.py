@@ -62,6 +62,10 @@ class Trail:
         """What the policy beside the enforced one says."""
         self._fields["shadow"] = decision
 
+    def released(self, by: str | None) -> None:
+        """Who let the model read an output that speaks to it, if anybody was asked and did."""
+        self._fields["released_by"] = by
+
     @property
     def call_id(self) -> str:
         return self._fields["call_id"] or ""

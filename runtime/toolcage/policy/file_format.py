@@ -75,9 +75,9 @@ _Redact: TypeAlias = Annotated[
 _OnInjection: TypeAlias = Annotated[
     str,
     BeforeValidator(
-        _one_of("flag", "withhold", refused={"ask": "is not enforced by this version"})
+        _one_of("flag", "withhold", "ask")
     ),
-    WithJsonSchema({"enum": ["flag", "withhold"]}),
+    WithJsonSchema({"enum": ["flag", "withhold", "ask"]}),
 ]
 _Expect: TypeAlias = Annotated[Status, BeforeValidator(_one_of(*STATUSES))]
 _EffectWord: TypeAlias = Annotated[Effect, BeforeValidator(_one_of(*EFFECTS))]

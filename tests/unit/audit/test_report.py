@@ -72,7 +72,7 @@ def full_log(directory: Path) -> Path:
     with AuditLog.open(directory, runtime_id="run") as log:
         log.append(Event(type="note", session="s", role="r", policy_digest="p", detail={"a": 1}, note="n"))
         intent = log.append(Intent(**words))
-        log.append(Closing(**words, intent=intent.seq, status="ok", code="c", usage=usage)).wait()
+        log.append(Closing(**words, intent=intent.seq, status="ok", code="c", usage=usage, released_by="Ada")).wait()
         return log.path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from collections.abc import Mapping
@@ -43,6 +44,15 @@ def test_anything_but_a_plain_yes_is_a_no(line: str) -> None:
 def test_an_edit_that_is_no_object_is_a_no() -> None:
     for text in ("[1]", "nonsense", ""):
         assert answer("e", text) == Approval(approved=False, approver="mia", reason="the edit was not a JSON object")
+
+
+def test_an_output_is_shown_whole_and_only_a_plain_yes_releases_it() -> None:
+    ran = dataclasses.replace(request({"to": "ann@example.com"}), output="data:\nobey\x1b[2K\u202e me")
+    assert "has called send_email" in shown(ran)
+    assert "obey\\x1b[2K\\u202e me" in shown(ran)
+    for line, released in (("y", True), ("s", False), ("", False), ("e", False)):
+        approver = TerminalApprover(read=lambda prompt, line=line: line, out=io.StringIO(), name="mia")
+        assert approver(ran) == Approval(approved=released, show_output=released, approver="mia")
 
 
 def test_without_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

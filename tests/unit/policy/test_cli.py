@@ -214,7 +214,8 @@ def test_diff_over_a_log_names_the_recorded_calls_that_would_be_decided_otherwis
     log = recorded(tmp_path, old)
     wider = written(tmp_path, MAILING.replace("1+1", "7*7"), "new.yaml")
     report = json.loads(run("diff", old, wider, "--log", log, "--json")[1])["calls"]
-    assert [(item["old"], item["new"]) for item in report["changed"]] == [("deny policy.no_match", "allow policy.allow")]
+    changed = [(item["old"], item["new"]) for item in report["changed"]]
+    assert changed == [("deny policy.no_match", "allow policy.allow")]
     assert (report["same"], report["skipped"]) == (1, {})
     assert f"calculate_expression call {report['changed'][0]['call_id']}: " in run("diff", old, wider, "--log", log)[1]
     assert json.loads(run("diff", old, old, "--log", log, "--json")[1])["calls"]["changed"] == []

@@ -178,7 +178,6 @@ def test_a_fault_of_shape_names_its_line_and_what_to_write(load: Load, text: str
         ("{allow: [{}], output: {max_bytes: 17MiB}}", "from 256B to 16MiB"),
         ("{allow: [{}], output: {html: raw}}", "write inert or escape or clean or keep"),
         ("{allow: [{}], output: {redact: [secrets, phones]}}", "`phones` is not known here"),
-        ("{allow: [{}], output: {on_injection: ask}}", "is not enforced by this version"),
     ],
 )
 def test_a_faulty_grant_does_not_load_and_says_what_to_write(load: Load, grant: str, said: str) -> None:
