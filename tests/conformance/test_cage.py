@@ -11,12 +11,15 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
 
 from toolcage.cage import live
+from toolcage.cage.bundle import encode_bundle, sources
+from toolcage.cage.compiled import CompiledModules
 from toolcage.cage.door import Door
 from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock, build, verify
@@ -61,7 +64,14 @@ class Maker:
         self.owner = Owner(host=secrets.token_hex(16), runtime=secrets.token_hex(16))
         self.made: list[LiveCage] = []
 
-    def recipe(self, *, data: Mapping[str, bytes] | None = None, lease_s: float = 120.0, **spec: Any) -> CageRecipe:
+    def recipe(
+        self,
+        *,
+        data: Mapping[str, bytes] | None = None,
+        lease_s: float = 120.0,
+        compiled: CompiledModules | None = None,
+        **spec: Any,
+    ) -> CageRecipe:
         terms = {"memory_bytes": 128 * MIB, "cpus": 1.0, "pids": 32, "tmp_bytes": 16 * MIB, **spec}
         contents = data or {}
         files = tuple(DataFile(name=name, size=len(content), sha256="0" * 64) for name, content in contents.items())
@@ -73,6 +83,7 @@ class Maker:
             preload=(),
             data=contents,
             lease_s=lease_s,
+            compiled=compiled,
         )
 
     def cage(self, **terms: Any) -> LiveCage:
@@ -80,9 +91,9 @@ class Maker:
         self.made.append(made)
         return made
 
-    def impostor(self, program: str) -> LiveCage:
+    def impostor(self, program: str, **terms: Any) -> LiveCage:
         """A cage whose PID 1 is `program` instead of the warden."""
-        recipe = self.recipe()
+        recipe = self.recipe(**terms)
         config = container_config(
             recipe.spec, uid=123_456, command=("/usr/bin/python3", "-I", "-c", program),
             labels={"toolcage.host": self.owner.host, "toolcage.runtime": self.owner.runtime}, seccomp=recipe.seccomp,
@@ -397,3 +408,37 @@ def test_a_new_cage_that_does_not_come_up_is_an_error_and_is_removed(
     monkeypatch.setattr(live, "encode_bundle", lambda *_, **__: b"\x00\x00\x00\x02{}")
     with pytest.raises(EngineError, match="did not come up"):
         speaker.cage()
+
+
+# --- our own modules, compiled once for an image -------------------------------------------------------------------
+
+
+def test_the_first_cage_of_an_image_tells_what_it_compiled_and_later_ones_are_sent_that(
+    maker: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+
+    def watched(*given: Any, **named: Any) -> bytes:
+        sent.append((named["compiled"] is not None, named["tell"]))
+        return encode_bundle(*given, **named)
+
+    monkeypatch.setattr(live, "encode_bundle", watched)
+    for _ in range(2):
+        cage = maker.cage(compiled=CompiledModules(tmp_path))
+        assert cage.call(order("6 * 7")).result == b'{"success":true,"data":42}'
+    assert sent == [(False, True), (True, False)]
+
+
+@pytest.mark.threat("P49")
+def test_a_call_cannot_change_what_later_cages_run(speaker: Maker, tmp_path: Path) -> None:
+    """Code is told ahead of the first call only: later it ends the cage, and what was kept stays as it was."""
+    store = CompiledModules(tmp_path)
+    assert speaker.cage(compiled=store).call(order("1")).broken is None
+    recipe = speaker.recipe()
+    texts = sources(recipe.spec, recipe.modules)
+    kept = store.get(speaker.image_id, texts)
+    assert kept is not None
+    planted = "say(control(op='compiled', sizes=[1] * 30) + frame(2, 5, b'x' * 30) + frame(3, 5, b''))\n"
+    cage = speaker.impostor(SPEAK + planted + "say(control(**DONE))\ntime.sleep(60)", compiled=store)
+    assert judged(cage.call(order("1")), cage) == "cage.door_malformed"
+    assert CompiledModules(tmp_path).get(speaker.image_id, texts) == store.get(speaker.image_id, texts) == kept

@@ -7,6 +7,7 @@ protocol allows at that point: an unexpected frame, a stream nobody opened, a by
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import secrets
@@ -18,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from toolcage.cage import attest, wire
-from toolcage.cage.bundle import COMMAND, encode_bundle
+from toolcage.cage.bundle import COMMAND, encode_bundle, sources
+from toolcage.cage.compiled import CODE_BYTES, CompiledModules
 from toolcage.cage.door import Door, DoorClosed, DoorMalformed, DoorTimeout
 from toolcage.cage.engine import Engine
 from toolcage.cage.report import MIB, Broken, CageReport, CallOrder, CollectedFile, EngineState
@@ -45,7 +47,8 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CageRecipe:
-    """Everything that a new cage of one spec is made from. `data` maps a name below /data to the content."""
+    """Everything that a new cage of one spec is made from. `data` maps a name below /data to the content. `compiled`
+    spares it compiling our modules; without it, it gets their sources."""
 
     spec: CageSpec
     accepted_ids: frozenset[str]
@@ -54,6 +57,7 @@ class CageRecipe:
     preload: tuple[str, ...]
     data: Mapping[str, bytes] = field(repr=False)
     lease_s: float = 900.0
+    compiled: CompiledModules | None = field(default=None, repr=False, compare=False)
 
 
 class LiveCage:
@@ -97,24 +101,54 @@ class LiveCage:
         deadline = time.monotonic() + START_S
         spec, recipe = self.recipe.spec, self.recipe
         try:
-            self._door.send(
-                encode_bundle(spec, lease_s=recipe.lease_s, modules=recipe.modules, preload=recipe.preload),
-                deadline,
-            )
+            self._send_bundle(deadline)
             self._expect("ready", deadline)
             for number, item in enumerate(spec.data):
                 stream = wire.FIRST_FREE_STREAM + number
                 self._door.send(wire.encode_control(op="put", stream=stream, name=item.name), deadline)
                 self._door.send(wire.encode_stream(stream, recipe.data[item.name]), deadline)
                 self._expect("stored", deadline)
-        except (DoorClosed, DoorTimeout, DoorMalformed) as error:
+        except (DoorClosed, DoorTimeout, DoorMalformed, wire.WireError) as error:
             words = self.last_words() or "no word from it"
             raise EngineError(f"a new cage did not come up ({type(error).__name__}): {words}") from error
 
-    def _expect(self, op: str, deadline: float) -> None:
+    def _send_bundle(self, deadline: float) -> None:
+        """Our modules, compiled where an earlier cage of the image told how; else this cage is asked to tell, here,
+        where it has received nothing else yet."""
+        spec, recipe, store = self.recipe.spec, self.recipe, self.recipe.compiled
+        texts = sources(spec, recipe.modules)
+        code = None if store is None else store.get(spec.image_id, texts)
+        tell = store is not None and code is None
+        bundle = encode_bundle(
+            spec, lease_s=recipe.lease_s, modules=recipe.modules, preload=recipe.preload, compiled=code, tell=tell
+        )
+        self._door.send(bundle, deadline)
+        if store is not None and tell:
+            store.keep(spec.image_id, texts, self._receive_code(tuple(texts), deadline))
+
+    def _receive_code(self, names: tuple[str, ...], deadline: float) -> Mapping[str, bytes]:
+        """Exactly the modules that were sent, in that order, under a cap."""
+        sizes = self._expect("compiled", deadline).get("sizes")
+        if not isinstance(sizes, list) or len(sizes) != len(names) or not all(map(_is_positive, sizes)):
+            raise DoorMalformed("compiled modules that nobody asked for")
+        if sum(sizes) > CODE_BYTES:
+            raise DoorMalformed("more code than the cap")
+        content = bytearray()
+        while (frame := self._door.receive(deadline)).type == wire.DATA and frame.stream == wire.CODE:
+            content += frame.payload
+            if len(content) > sum(sizes):
+                raise DoorMalformed("more code than announced")
+        if frame.type != wire.END or frame.stream != wire.CODE or len(content) != sum(sizes):
+            raise DoorMalformed("code that ends before its end")
+        ends = itertools.accumulate(sizes)
+        return {name: bytes(content[end - size : end]) for name, size, end in zip(names, sizes, ends, strict=True)}
+
+    def _expect(self, op: str, deadline: float) -> dict[str, object]:
         frame = self._door.receive(deadline)
-        if frame.type != wire.CONTROL or frame.control()["op"] != op:
+        message = frame.control() if frame.type == wire.CONTROL else {}
+        if message.get("op") != op:
             raise DoorMalformed(f"expected {op}")
+        return message
 
     def ping(self, timeout_s: float = 2.0) -> bool:
         """Whether an idle cage still answers. Also what keeps it alive."""
@@ -305,6 +339,10 @@ _STREAM_NAMES: Final = (("stdout", wire.STDOUT), ("stderr", wire.STDERR), ("resu
 def _written(done: Mapping[str, object], stream: int) -> int:
     written = done.get("written")
     return _count(written.get(str(stream))) if isinstance(written, dict) else 0
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _wait_status(value: object) -> int | None:

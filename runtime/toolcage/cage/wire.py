@@ -24,6 +24,8 @@ MAX_STREAM_ID = 1 << 16
 STDOUT, STDERR, RESULT = 1, 2, 3
 """Stream ids of what a call writes; artifacts and pushed files use ids from FIRST_FREE_STREAM on."""
 PAYLOAD = 4
+CODE = 5
+"""What a new cage compiled of our modules, told ahead of everything else where the host asked for it."""
 NO_NAMESPACES = "namespaces are not available in this container"
 """What a cage says on stderr when the host cannot give it `namespace` isolation."""
 FIRST_FREE_STREAM = 16

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolcage.cage import sweep
+from toolcage.cage.compiled import CompiledModules
 from toolcage.cage.data import Snapshot, Snapshots
 from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock, verify
@@ -69,6 +70,7 @@ class Means:
         self._closed = False
         self._namespaces = True
         self._images: dict[str, tuple[str, frozenset[str]]] = {}
+        self._compiled = CompiledModules(state_dir)
         self._snapshots = Snapshots()
         self._latest: dict[tuple[str, ...], CageRecipe] = {}
 
@@ -263,6 +265,7 @@ class Means:
             modules=_our_modules(at_home if warm or tool is None else [tool]),
             preload=PRELOAD[isolation] if warm else (),
             data={snapshot.file.name: snapshot.content for snapshot in snapshots},
+            compiled=self._compiled,
             **({"lease_s": LEASE_S} if isolation == "session" else {}),
         )
 

@@ -58,9 +58,6 @@ _PLAIN_TYPES: Final[Mapping[Any, Schema]] = {
     decimal.Decimal: {"type": ["string", "number"]},
 }
 
-# Annotations whose JSON value is already what they promise, also where they are strings.
-_UNTOUCHED: Final = (str, int, float, bool, dict, list, Any, "str", "int", "float", "bool", "dict", "list", "Any")
-
 
 def fragment_of(type_: Any, *, where: str) -> Schema:
     """The schema of one value: of a JSON type name, a Python annotation, or a fragment that is a schema already.
@@ -217,8 +214,6 @@ def bound_arguments(tool: Tool, body: Callable[..., Any], arguments: Mapping[str
     if tool.parameters is None and hasattr(tool.args_schema, "model_validate"):
         model = _validated(tool.args_schema, arguments, "its arguments")
         return {name: getattr(model, name) for name in type(model).model_fields}
-    if all(hint in _UNTOUCHED for hint in _written(inspect.unwrap(body)).values()):
-        return dict(arguments)
     try:
         hints = hints_of(tool.name, body)
     except ToolDefinitionError:

@@ -6,7 +6,8 @@ under the public name runs the body inside a cage only: on the host it hands the
 by the runtime), and answers `denied` where there is no line to hand it to.
 
 Trusts the author of a class that the host already imported: moving the body aside stops mistakes, it is no boundary
-(the cage is). Deliberately makes no schema and reads no source: `describe` does the one, `shipping` the other.
+(the cage is). Deliberately makes no schema and reads no source: `describe` does the one, `shipping` the other. Every
+cage loads it, so what most calls do not need (`inspect`, which `dataclasses` brings too) is imported where it is used.
 
     class Shout(Tool):                                  @tool
         name = "shout_text"                             def add_numbers(a: int, b: int) -> int:
@@ -21,11 +22,9 @@ Trusts the author of a class that the host already imported: moving the body asi
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, ClassVar, Final, overload
 
 __all__ = ["StandardTool", "Tool", "ToolDefinitionError", "ToolFailure", "ToolResult", "tool"]
@@ -38,6 +37,9 @@ _in_cage: bool = False
 _call_through: Callable[[Tool, Mapping[str, Any], bool], Any] | None = None
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_CO_COROUTINE: Final = 0x80  # inspect.CO_COROUTINE
+# Annotations whose JSON value is already what they promise, also where they are strings.
+_UNTOUCHED: Final = (str, int, float, bool, dict, list, Any, "str", "int", "float", "bool", "dict", "list", "Any")
 
 
 class ToolDefinitionError(ValueError):
@@ -54,16 +56,28 @@ class ToolFailure(Exception):
         self.hint = hint
 
 
-@dataclass(slots=True)
 class ToolResult:
     """What a body may return instead of a plain value. Only these three fields ever leave a cage.
 
     The host's `toolcage.ToolResult` takes the same arguments and has many more fields.
     """
 
-    success: bool
-    data: Any = None
-    error: str | None = None
+    __slots__ = ("data", "error", "success")
+
+    def __init__(self, success: bool, data: Any = None, error: str | None = None) -> None:
+        self.success = success
+        self.data = data
+        self.error = error
+
+    def __repr__(self) -> str:
+        return f"ToolResult(success={self.success!r}, data={self.data!r}, error={self.error!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not ToolResult:
+            return NotImplemented
+        return (self.success, self.data, self.error) == (other.success, other.data, other.error)
+
+    __hash__ = None  # type: ignore[assignment]  # it can change
 
     def __getitem__(self, key: str) -> Any:
         if key in ("success", "data", "error"):
@@ -142,10 +156,21 @@ def _guarded(body: Any) -> Any:
 
     @functools.wraps(getattr(body, "__func__", body))
     async def execute_async(self: Tool, /, *positional: Any, **arguments: Any) -> Any:
+        import inspect
+
         answer = execute(self, *positional, **arguments)
         return await answer if inspect.isawaitable(answer) else answer
 
-    return execute_async if inspect.iscoroutinefunction(getattr(body, "__func__", body)) else execute
+    return execute_async if _is_coroutine_function(getattr(body, "__func__", body)) else execute
+
+
+def _is_coroutine_function(body: Any) -> bool:
+    """`inspect.iscoroutinefunction`, without the import where the answer stands in a plain function's code."""
+    if type(body) is FunctionType and not vars(body):
+        return bool(body.__code__.co_flags & _CO_COROUTINE)
+    import inspect
+
+    return inspect.iscoroutinefunction(body)
 
 
 def _one_mapping(tool: Tool, positional: tuple[Any, ...], arguments: dict[str, Any]) -> Mapping[str, Any]:
@@ -158,7 +183,7 @@ def _one_mapping(tool: Tool, positional: tuple[Any, ...], arguments: dict[str, A
 
 def _through(tool: Tool, arguments: Mapping[str, Any]) -> Any:
     """The call handed to the line; `denied` where there is none."""
-    is_async = inspect.iscoroutinefunction(body_of(tool))
+    is_async = _is_coroutine_function(body_of(tool))
     if _call_through is not None:
         return _call_through(tool, arguments, is_async)
     denied = ToolResult(
@@ -189,6 +214,8 @@ class _FunctionTool(Tool):
 
     def __call__(self, /, *positional: Any, **arguments: Any) -> Any:
         if positional:
+            import inspect
+
             bound = inspect.signature(body_of(self)).bind(*positional, **arguments)
             arguments = dict(bound.arguments)
         return self.execute(**arguments)
@@ -257,6 +284,18 @@ def body_of(tool: Tool) -> Callable[..., Any]:
         raise ToolDefinitionError(f"tool {tool.name or type(tool).__qualname__} has no body; define execute or _run")
     bound: Callable[..., Any] = slot.__get__(tool, type(tool)) if hasattr(slot, "__get__") else slot
     return bound
+
+
+def takes_json(tool: Tool, body: Callable[..., Any]) -> bool:
+    """Whether the body takes every argument as JSON has it. False also where its annotations have to be asked."""
+    if (tool.parameters is None and tool.args_schema is not None) or hasattr(body, "__wrapped__"):
+        return False
+    try:
+        hints = dict(getattr(body, "__annotations__", {}))
+    except NameError:  # from Python 3.14 on: written with a name that is not there yet
+        return False
+    hints.pop("return", None)
+    return all(hint in _UNTOUCHED for hint in hints.values())
 
 
 def declaration_of(tool: Tool) -> dict[str, Any]:

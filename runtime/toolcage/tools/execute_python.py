@@ -11,7 +11,6 @@ cage.
 """
 
 import ast
-import inspect
 import io
 import json
 import linecache
@@ -47,6 +46,7 @@ PARAMETERS: Final = {
     "additionalProperties": False,
 }
 _KINDS: Final = {"code": "python"}
+_CO_COROUTINE: Final = 0x80  # inspect.CO_COROUTINE
 
 
 class ExecutePython(Tool):
@@ -156,7 +156,7 @@ def _run(program: types.CodeType, last: types.CodeType | None, notebook: _Notebo
     main = sys.modules["__main__"] = notebook.main
     codes = [program] if last is None else [program, last]
     try:
-        if any(code.co_flags & inspect.CO_COROUTINE for code in codes):
+        if any(code.co_flags & _CO_COROUTINE for code in codes):
             value = notebook.awaited(_evaluated_async(codes, main.__dict__))
         else:
             for code in codes:
@@ -175,7 +175,7 @@ async def _evaluated_async(codes: list[types.CodeType], names: dict[str, Any]) -
     value = None
     for code in codes:
         value = eval(code, names)  # noqa: S307 - as above
-        if code.co_flags & inspect.CO_COROUTINE:
+        if code.co_flags & _CO_COROUTINE:
             value = await value
     return value
 

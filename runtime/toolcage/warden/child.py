@@ -13,24 +13,23 @@ Killing leftovers, collecting files and the deadline are the warden's work, in o
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
-import importlib.abc
 import importlib.machinery
-import importlib.util
-import inspect
 import io
 import linecache
 import os
 import sys
 import traceback
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from toolcage.warden.document import Unwritable, encode
 
 _BASE: Final = "toolcage.tools.base"
 _PUBLIC: Final = ("StandardTool", "Tool", "ToolFailure", "ToolResult", "tool")
+_CO_ITERABLE_COROUTINE: Final = 0x100  # inspect.CO_ITERABLE_COROUTINE
 _ERROR_CHARS: Final = 2_000
 _TRACEBACK_CHARS: Final = 64 * 1024
 _NOT_SHIPPED: Final = (
@@ -52,10 +51,12 @@ def failure(error: str, code: str | None, hint: str | None = None) -> dict[str, 
     return {"success": False, "error": error[:_ERROR_CHARS], "code": code, "hint": hint}
 
 
-def preload(modules: Mapping[str, str]) -> None:
-    """Imports modules that every call needs, before any call is forked. Never give it anything of a call."""
-    _serve(modules)
-    for name in modules:
+def preload(modules: Sequence[str], first: Sequence[str], code_of: Callable[[str], types.CodeType]) -> None:
+    """Makes our own `modules` importable, and imports `first`, which every call needs, before any call is forked.
+    Never give it anything of a call."""
+    _memory.codes.update({name: functools.partial(code_of, name) for name in modules})
+    _serve({})
+    for name in first:
         importlib.import_module(name)
 
 
@@ -102,12 +103,11 @@ def _act(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _call(tool: Any, payload: Mapping[str, Any], base: Any) -> dict[str, Any]:
-    annotations = importlib.import_module("toolcage.tools.annotations")
     object.__setattr__(tool, "context", types.MappingProxyType(dict(payload.get("context") or {})))
     body = base.body_of(tool)
     try:
-        value = body(**annotations.bound_arguments(tool, body, payload["arguments"]))
-        if inspect.isawaitable(value):
+        value = body(**_keywords(tool, body, payload["arguments"], base))
+        if _is_awaitable(value):
             value = _awaited(value)
     except base.ToolFailure as failed:
         hint = None if failed.hint is None else str(failed.hint)[:_ERROR_CHARS]
@@ -117,6 +117,20 @@ def _call(tool: Any, payload: Mapping[str, Any], base: Any) -> dict[str, Any]:
             return failure("the tool failed" if value.error is None else str(value.error), None)
         value = value.data
     return {"success": True, "data": value}
+
+
+def _keywords(tool: Any, body: Any, arguments: Mapping[str, Any], base: Any) -> dict[str, Any]:
+    """What reads annotations costs more than many a body, so it is loaded for those that promise more than JSON."""
+    if base.takes_json(tool, body):
+        return dict(arguments)
+    bound: dict[str, Any] = importlib.import_module("toolcage.tools.annotations").bound_arguments(tool, body, arguments)
+    return bound
+
+
+def _is_awaitable(value: Any) -> bool:
+    """As `inspect` says it, which takes longer to import than all else here together."""
+    old_style = isinstance(value, types.GeneratorType) and value.gi_code.co_flags & _CO_ITERABLE_COROUTINE
+    return isinstance(value, Awaitable) or bool(old_style)
 
 
 def _awaited(value: Any) -> Any:
@@ -183,19 +197,22 @@ def _candidates(module: types.ModuleType, base: Any, problems: list[str]) -> lis
 # --- importing from memory -----------------------------------------------------------------------------------------
 
 
-class _Memory(importlib.abc.Loader):
-    """Finder and loader of the modules that came with the payload."""
+class _Memory:
+    """Finder and loader of the modules that came with the payload, and of our own, which were there before."""
 
     def __init__(self) -> None:
         self.sources: dict[str, str] = {}
+        self.codes: dict[str, Callable[[], types.CodeType]] = {}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        below = any(other.startswith(name + ".") for other in self.sources)
-        if name not in self.sources and (not below or _installed(name, path)):
+        known = self.sources.keys() | self.codes.keys()
+        below = any(other.startswith(name + ".") for other in known)
+        if name not in known and (not below or _installed(name, path)):
             return None
-        spec = importlib.machinery.ModuleSpec(name, self, origin=f"{name}.py", is_package=below)
+        loader: Any = self  # by its methods: the base class would bring half the library along
+        spec = importlib.machinery.ModuleSpec(name, loader, origin=f"{name}.py", is_package=below)
         spec.has_location = True  # gives the module a __file__, which tracebacks and inspect ask for
         return spec
 
@@ -204,12 +221,15 @@ class _Memory(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         name = module.__name__
-        source, filename = self.get_source(name), f"{name}.py"
+        if name in self.codes:
+            exec(self.codes[name](), module.__dict__)  # noqa: S102 - this is the import
+            return
+        source, filename = self.sources.get(name, ""), f"{name}.py"  # a package that only holds others is empty
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         exec(compile(source, filename, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - this is the import
 
-    def get_source(self, name: str) -> str:
-        return self.sources.get(name, "")  # a package that only holds others is empty
+    def get_source(self, name: str) -> str | None:
+        return None if name in self.codes else self.sources.get(name, "")
 
 
 _memory: Final = _Memory()
@@ -224,7 +244,10 @@ def _serve(modules: Mapping[str, str]) -> None:
     package = f"from {_BASE} import {', '.join(_PUBLIC)}\n__all__ = {list(_PUBLIC)!r}\n"
     served = {"toolcage": package, **modules}
     changed = any(_memory.sources.get(name, source) != source for name, source in served.items())
+    changed = changed or not _memory.codes.keys().isdisjoint(served)
     _memory.sources.update(served)
+    for name in _memory.codes.keys() & served.keys():
+        del _memory.codes[name]
     if _memory not in sys.meta_path:
         sys.meta_path.insert(0, _memory)
     for name in [name for name in sys.modules if name == "toolcage" or name.startswith("toolcage.")]:

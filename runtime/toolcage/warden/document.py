@@ -11,9 +11,9 @@ Standard library only; runs in the cage, in the process of the tool, so the host
 
 from __future__ import annotations
 
-import base64
-import dataclasses
+import binascii
 import enum
+import importlib
 import io
 import json
 import json.encoder
@@ -128,7 +128,8 @@ class _Writer:
         root = kind.__module__.partition(".")[0]
         if isinstance(value, enum.Enum):
             self.value(value.value, depth + 1)
-        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        elif hasattr(kind, "__dataclass_fields__"):
+            dataclasses = importlib.import_module("dataclasses")  # loaded already: the value's class was made with it
             self.mapping(((item.name, getattr(value, item.name)) for item in dataclasses.fields(value)), depth)
         elif isinstance(value, tuple):
             self.mapping(zip(getattr(value, "_fields", ()), value, strict=False), depth)
@@ -153,7 +154,7 @@ class _Writer:
         try:
             self.text(value.decode("utf-8"))
         except UnicodeDecodeError:
-            self.mapping([("base64", base64.b64encode(value).decode("ascii"))], depth)
+            self.mapping([("base64", binascii.b2a_base64(value, newline=False).decode("ascii"))], depth)
 
     def array(self, value: Any, depth: int) -> None:
         """Arrays and tables, by what they can do: neither library is imported for this."""

@@ -8,12 +8,14 @@ handler, which does nothing but wake the loop: so it cannot be read, traced or s
 
 from __future__ import annotations
 
+import marshal
 import os
 import signal
 import socket
 import sys
 from typing import Any
 
+from toolcage.cage import wire
 from toolcage.warden import zygote
 from toolcage.warden.init import Warden
 from toolcage.warden.serial import SerialWarden
@@ -22,6 +24,8 @@ from toolcage.warden.serial import SerialWarden
 def main(bundle: dict[str, Any]) -> None:
     """Never returns."""
     zygote.prctl(zygote.PR_SET_DUMPABLE, 0)
+    if bundle["tell"]:
+        _tell_compiled([name for name, _ in bundle["pieces"]])
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # PID 1 without a handler cannot be signalled from inside
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     lasting = bundle["isolation"] == "session"
@@ -42,3 +46,12 @@ def main(bundle: dict[str, Any]) -> None:
         warden.SessionWarden(ours, readable, float(bundle["lease_s"]), pid).serve()
     kind = SerialWarden if bundle["isolation"] == "namespace" else Warden
     kind(ours, readable, float(bundle["lease_s"])).serve()
+
+
+def _tell_compiled(names: list[str]) -> None:
+    """Our own modules as this Python compiles them, for the host to send to the next cages of the image."""
+    code = [marshal.dumps(sys.modules["toolcage"].code_of(name)) for name in names]
+    told = wire.encode_control(op="compiled", sizes=[len(piece) for piece in code])
+    view = memoryview(told + wire.encode_stream(wire.CODE, b"".join(code)))
+    while view:
+        view = view[os.write(1, view) :]

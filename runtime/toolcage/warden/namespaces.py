@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import platform
 import socket
 import struct
 from typing import Any
@@ -66,7 +65,7 @@ def lock_down(filters: dict[str, bytes]) -> None:
     header = struct.pack("=II", CAPABILITY_VERSION_3, 0)
     if _LIBC.capset(header, bytes(24)) != 0:
         raise OSError(ctypes.get_errno(), "capabilities could not be dropped")
-    program = filters[platform.machine()]
+    program = filters[os.uname().machine]
     held = ctypes.create_string_buffer(program, len(program))
 
     class Program(ctypes.Structure):

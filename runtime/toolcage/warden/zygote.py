@@ -9,7 +9,7 @@ frames would leave the arguments of one call in the memory of the next.
 from __future__ import annotations
 
 import array
-import base64
+import binascii
 import contextlib
 import ctypes
 import gc
@@ -59,7 +59,7 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(ENVIRONMENT)
     child = load(bundle)
-    filters = {machine: base64.b64decode(text) for machine, text in bundle["filters"].items()}
+    filters = {machine: binascii.a2b_base64(text) for machine, text in bundle["filters"].items()}
     if filters and not supervisor.try_once(bundle["limits"], filters):
         os._exit(1)
     os.dup2(null, 2)  # until here a failure to load is told to the operator
@@ -92,13 +92,13 @@ def _await_end(pid: int) -> int:
 
 def load(bundle: dict[str, Any]) -> ModuleType:
     """The child's program, with what every call needs already imported. Returns its module."""
-    child = sys.modules[__name__]
-    for name, source in bundle["child_modules"]:
-        child = sys.modules["toolcage"].load_module(name, source)
+    child, top = sys.modules[__name__], sys.modules["toolcage"]
+    for name in bundle["child_modules"]:
+        child = top.load_module(name)
     for name in bundle["preload"]:
         with contextlib.suppress(ImportError):  # an image without it: the call itself will say so
             importlib.import_module(name)
-    child.preload(bundle["tool_modules"])
+    child.preload(bundle["tool_modules"], bundle["import_first"], top.code_of)
     return child
 
 
