@@ -38,6 +38,10 @@ _URL: Final = re.compile(r"(?<![\w+.-])([A-Za-z][A-Za-z0-9+.-]{0,15}://[^\s<>\"'
 _BARE_URL: Final = re.compile(
     rf"(?<![\w@./:-])({_DOMAIN}(?::\d{{1,5}})?(?:[/?#][^\s<>\"'`\\{{}}|^]{{0,2000}})?)(?![\w@])"
 )
+_GLUED: Final = re.compile(
+    rf"(?<![\w@./:-])({_LOCAL}{{1,64}}@)?((?:[a-z0-9][a-z0-9-]{{0,62}}\.){{1,8}}[a-z][a-z0-9-]{{1,62}})"
+    r"\.[A-Z][a-z]*(?![\w@.-])"
+)
 _IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
 _PHONE: Final = re.compile(r"(?<![\w+])(?:\+|00)?[0-9(](?:[ ().-]{0,2}[0-9]){6,14}(?![\w]|[.-]\w)")
 _PATH_WORD: Final = re.compile(r"\"([^\"\n]{1,400})\"|'([^'\n]{1,400})'|`([^`\n]{1,400})`|([^\s\"'`]{1,400})")
@@ -65,7 +69,7 @@ class KnownText:
 def said_text(text: str) -> KnownText:
     """What the user said."""
     plain = _plain(text)
-    return KnownText(source=SAID, text=plain, named=frozenset(_named_in(plain)))
+    return KnownText(source=SAID, text=plain, named=frozenset((*_named_in(plain), *_named_before_a_sentence(plain))))
 
 
 def tool_text(tool: str, texts: Iterable[str], arguments: Any) -> KnownText:
@@ -277,6 +281,16 @@ def _named_in(text: str) -> Iterator[str]:
         word = next(group for group in match.groups() if group is not None)
         if read := _path(word.rstrip(_TRAILING).lstrip("([{")):
             yield read
+
+
+def _named_before_a_sentence(text: str) -> Iterator[str]:
+    """What a person named without a blank behind the full stop: `read example.com.Then write to ann@example.com.Thanks`.
+    For the user's own words alone: in anybody else's text the longer name is what may be meant."""
+    for match in _GLUED.finditer(text):
+        if match[1] and (read := _email(match[1] + match[2])):
+            yield read
+        elif not match[1]:
+            yield from _url_forms(match[2])
 
 
 def _quoted_email(match: re.Match[str], text: str) -> str | None:

@@ -206,3 +206,23 @@ def test_the_fields_of_a_tool_are_those_of_its_own_sources() -> None:
     sources = ["said", "tool:list", "tool:list#to", "tool:list#from", "tool:list_all#cc"]
     assert fields_of("list", sources) == {"to", "from"}
     assert fields_of("li", sources) == set()
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "value"),
+    [
+        ("Read www.example.com.Then tell me.", "url", "www.example.com"),
+        ("Read www.example.com.Then tell me.", "url", "https://www.example.com/"),
+        ("Write to ann@example.com.Thanks!", "address", "ann@example.com"),
+    ],
+)
+def test_a_name_that_the_user_glued_to_the_next_sentence_was_said(said: str, kind: Kind, value: str) -> None:
+    (identifier,) = identifiers_in(value, kind) or ()
+    assert sources_of(identifier, [said_text(said)]) == {"said"}
+    assert sources_of(identifier, [tool_text("look", [said], {})]) == set()
+
+
+@pytest.mark.parametrize("said", ["Read www.example.com.then", "Read www.example.com.evil.org", "www.example.com.THEN"])
+def test_a_longer_name_is_not_cut_where_no_sentence_begins(said: str) -> None:
+    (identifier,) = identifiers_in("www.example.com", "url") or ()
+    assert sources_of(identifier, [said_text(said)]) == set()
