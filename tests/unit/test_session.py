@@ -68,6 +68,19 @@ def closings(runtime: Runtime) -> list[Mapping[str, Any]]:
     return [record for record in read_records(runtime.audit_path) if record["type"] == "closing"]
 
 
+def test_large_arguments_of_a_call_refused_before_the_policy_are_recorded_by_digest(make: Make) -> None:
+    runtime = make(team="tools: {calculate_expression: {allow: [{expression: {const: '1'}}]}}")
+    session = runtime.session()
+    assert session.call("calculate_expression", {"expression": "1", "other": "x" * 100_000}).status == "invalid"
+    assert session.call("calculate_expression", {"expression": "1", "other": "x"}).status == "invalid"
+    assert session.call("calculate_expression", {"expression": "2" * 400}).status == "denied"
+    large, small, denied = closings(runtime)
+    assert "arguments" not in large
+    assert len(str(large["arguments_digest"])) == 64
+    assert json.loads(small["arguments"])["other"] == "x"
+    assert json.loads(denied["arguments"])["expression"] == "2" * 400
+
+
 # --- origins -------------------------------------------------------------------------------------------------------
 
 SAID = "tools: {calculate_expression: {allow: [{origin: {expression: [said]}}]}}"

@@ -2,19 +2,22 @@
 
 It gathers what the stages learned as they pass and writes it in two durable records. If the intent cannot be written,
 nothing runs. If the closing cannot be written, the result is withheld: a run that leaves no trace did not happen for
-the caller. Arguments are recorded as canonical text, so that a decision can be replayed.
+the caller. Arguments are recorded as canonical text, so that a decision can be replayed; of a call that was refused
+before any policy was asked, large ones are recorded by their digest alone, so that no caller fills the log for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from toolcage.audit.log import AuditLog, Ticket
 from toolcage.audit.record import Closing, Intent, facts_text, session_facts_text
 from toolcage.errors import AuditError, Refused, UsageError
 from toolcage.types import ApprovedCall, AuthorizedCall, Refusal, SessionFacts, ToolCall, Usage, ValidCall
 
-_UNWRITABLE = "the audit log cannot be written"
+MOST_REFUSED_BYTES: Final = 16 * 1024
+_UNWRITABLE: Final = "the audit log cannot be written"
 
 
 class Trail:
@@ -86,6 +89,8 @@ class Trail:
 
     async def close(self, refusal: Refusal | None, usage: Usage) -> str:
         """Writes how the call ended, waits until it is durable and returns the record's id. Raises AuditError."""
+        if "decision" not in self._fields and len(self._fields.get("arguments") or "") > MOST_REFUSED_BYTES:
+            del self._fields["arguments"]
         closing = Closing(
             **{name: value for name, value in self._fields.items() if name != "rule"},  # type: ignore[arg-type]
             rule=self._fields.get("rule") or (refusal.operator if refusal and refusal.status == "denied" else None),

@@ -284,8 +284,8 @@ def _named_in(text: str) -> Iterator[str]:
 
 
 def _named_before_a_sentence(text: str) -> Iterator[str]:
-    """What a person named without a blank behind the full stop: `read example.com.Then write to ann@example.com.Thanks`.
-    For the user's own words alone: in anybody else's text the longer name is what may be meant."""
+    """What a person named without a blank behind the full stop: `example.com.Then`, `ann@example.com.Thanks`. For the
+    user's own words alone: in anybody else's text the longer name is what may be meant."""
     for match in _GLUED.finditer(text):
         if match[1] and (read := _email(match[1] + match[2])):
             yield read
