@@ -86,6 +86,29 @@ def test_large_arguments_of_a_call_refused_before_the_policy_are_recorded_by_dig
 SAID = "tools: {calculate_expression: {allow: [{origin: {expression: [said]}}]}}"
 
 
+LINKS = """tools:
+  calculate_expression:
+    allow: [{origin: {expression: {links: [said]}}}]
+"""
+
+
+def test_a_text_is_free_as_long_as_its_links_were_said(make: Make) -> None:
+    runtime = make(team=LINKS)
+    session = runtime.session("Send them https://shop.example/may, please.")
+
+    def ends(text: str) -> str:
+        return session.call("calculate_expression", {"expression": text}).status
+
+    assert ends("Dear all, look at https://shop.example/may and reply.") == "unavailable"
+    assert ends("No link at all.") == "unavailable"
+    assert ends("Look at https://shop.example/may?secret=4711") == "denied"
+    assert ends("Look at https://shop.example/may and //evil.example/?q=4711") == "denied"
+    assert ends("Look at e\u200bvil.example") == "denied"
+    records = list(read_records(runtime.audit_path))
+    report = replay(records, runtime._roles.values(), compile_schema)
+    assert (report.same, report.divergences) == (5, [])
+
+
 def test_what_the_user_said_in_any_turn_counts_and_what_nobody_said_does_not(make: Make) -> None:
     session = make(team=SAID).session("Please add alpha+beta.")
     assert session.call("calculate_expression", {"expression": "alpha+beta"}).status == "unavailable"

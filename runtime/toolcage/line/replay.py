@@ -25,7 +25,6 @@ from toolcage.line.validate import Validator, validate
 from toolcage.policy.decide import decide
 from toolcage.policy.model import Role
 from toolcage.policy.narrow import narrowed
-from toolcage.policy.origin import identifiers_in
 from toolcage.types import EFFECTS, Effect, SessionFacts, ToolDeclaration, ValidCall, freeze
 
 Skipped = Literal["before the policy", "another policy", "without arguments"]
@@ -140,10 +139,10 @@ def _word(
         return f"{refused.refusal.status} {refused.refusal.code}"
     except (ValueError, TypeError, AttributeError) as error:
         return f"unreadable: {type(error).__name__}"
-    for argument, kind in role.asked_origins(valid.declaration.name).items():
-        asked = identifiers_in(valid.arguments[argument], kind) if argument in valid.arguments else ()
-        if not known.origins.keys() >= set(asked or ()):
-            return None
+    for argument, readings in role.asked_origins(valid.declaration.name).items():
+        for reading in readings if argument in valid.arguments else ():
+            if not known.origins.keys() >= set(reading.identifiers(valid.arguments[argument]) or ()):
+                return None
     decision = decide(role, valid.declaration, valid.arguments, valid.facts, known)
     return f"{decision.effect} {decision.code}"
 

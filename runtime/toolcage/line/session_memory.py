@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from toolcage.policy.model import Role
-from toolcage.policy.origin import KnownText, identifiers_in, said_text, scalars, sources_of, tool_text, values_under
+from toolcage.policy.origin import KnownText, said_text, scalars, sources_of, tool_text, values_under
 from toolcage.types import JSON, CleanOutput, Effect, SessionFacts, freeze, require
 
 MOST_SAID_CHARS: Final = 512 * 1024
@@ -90,9 +90,10 @@ class SessionMemory:
         wanted = {
             identifier
             for role in roles
-            for argument, kind in role.asked_origins(tool).items()
+            for argument, readings in role.asked_origins(tool).items()
             if argument in arguments
-            for identifier in identifiers_in(arguments[argument], kind) or ()
+            for reading in readings
+            for identifier in reading.identifiers(arguments[argument]) or ()
         }
         with self._lock:
             known, effects = [*self._said, *self._seen] if wanted else [], frozenset(self._effects)

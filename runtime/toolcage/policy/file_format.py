@@ -213,7 +213,9 @@ def _origin_schema() -> dict[str, Any]:
     source = {"type": "string", "pattern": r"^(said|tool:[^\s]{1,200})$"}
     items = {"type": "array", "minItems": 1, "items": {"anyOf": [source, LiteralFile.model_json_schema()]}}
     negated = {"type": "object", "properties": {"not": items}, "required": ["not"], "additionalProperties": False}
-    return {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": [items, negated]}}
+    either = {"anyOf": [items, negated]}
+    links = {"type": "object", "properties": {"links": either}, "required": ["links"], "additionalProperties": False}
+    return {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": [items, negated, links]}}
 
 
 def entry_words() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from toolcage.policy.flows import Flow
 from toolcage.policy.limits import Limit
-from toolcage.policy.origin import OriginRule
+from toolcage.policy.origin_rule import OriginRule, Reading
 from toolcage.policy.rules import MAX_ROWS as MAX_ROWS
 from toolcage.policy.rules import (
     ArgumentRule,
@@ -26,7 +26,6 @@ from toolcage.policy.shown import shown
 from toolcage.types import (
     JSON,
     Facts,
-    Kind,
     OutputTerms,
     ResourceKind,
     SandboxTerms,
@@ -83,8 +82,9 @@ class Entry:
             if origin.argument not in arguments:
                 return _missing(origin.argument)
             if not origin.holds(arguments[origin.argument], known.origins):
+                what = "A link in" if origin.reading.links else "The value of"
                 return (
-                    f"The value of `{origin.argument}` does not come from where the policy demands"
+                    f"{what} `{origin.argument}` does not come from where the policy demands"
                     f" ({', '.join(sorted(origin.sources)) or 'a fixed list'}): ask the user to name it."
                 )
         if not all(fact.holds(known.host) for fact in self.host):
@@ -210,7 +210,7 @@ class Role:
     flows: tuple[Flow, ...] = ()
     ceilings: tuple[Role, ...] = ()
     view: Mapping[str, ToolDeclaration] = field(init=False, compare=False, repr=False)
-    _origins: Mapping[str, Mapping[str, Kind]] = field(init=False, compare=False, repr=False)
+    _origins: Mapping[str, Mapping[str, frozenset[Reading]]] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         view = MappingProxyType({name: grant.declaration for name, grant in self.grants.items()})
@@ -236,8 +236,8 @@ class Role:
             limit for role in (self, *self.ceilings) if tool in role.grants for limit in role.grants[tool].limits
         )
 
-    def asked_origins(self, tool: str) -> Mapping[str, Kind]:
-        """The arguments of the tool about whose values some rule demands an origin, with the kind they are read as."""
+    def asked_origins(self, tool: str) -> Mapping[str, frozenset[Reading]]:
+        """The arguments of the tool about whose values some rule demands an origin, with how each is read for that."""
         return self._origins.get(tool, {})
 
     def origin_sources(self) -> frozenset[str]:
@@ -251,13 +251,13 @@ class Role:
             for source in origin.sources
         )
 
-    def _origins_of(self, tool: str) -> Mapping[str, Kind]:
-        return {
-            origin.argument: origin.kind
-            for role in (self, *self.ceilings)
-            for entry in role.entries_of(tool)
-            for origin in entry.origins
-        }
+    def _origins_of(self, tool: str) -> Mapping[str, frozenset[Reading]]:
+        found: dict[str, frozenset[Reading]] = {}
+        for role in (self, *self.ceilings):
+            for entry in role.entries_of(tool):
+                for origin in entry.origins:
+                    found[origin.argument] = found.get(origin.argument, frozenset()) | {origin.reading}
+        return found
 
     def entries_of(self, tool: str) -> tuple[Entry, ...]:
         """Every entry of this file that bears on the tool, denials first."""

@@ -17,7 +17,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -147,33 +147,6 @@ def scalars(value: Any) -> Iterator[str]:
             yield from scalars(item)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginRule:
-    """The identifiers of one argument must (or, `negated`, must not all) come from the accepted sources.
-
-    A negated rule matches when some identifier has none of the sources, or cannot be read: it stands under `ask` and
-    `deny`, where a match is the stricter outcome.
-    """
-
-    argument: str
-    kind: Kind
-    sources: frozenset[str]
-    literals: frozenset[str] = field(default_factory=frozenset)
-    negated: bool = False
-
-    def holds(self, value: Any, origins: Mapping[str, frozenset[str]]) -> bool:
-        """Whether the rule matches this value."""
-        return self._accepted(value, origins) is not self.negated
-
-    def _accepted(self, value: Any, origins: Mapping[str, frozenset[str]]) -> bool:
-        identifiers = identifiers_in(value, self.kind)
-        if identifiers is None:
-            return False
-        return all(
-            item in self.literals or bool(self.sources & origins.get(item, frozenset())) for item in identifiers
-        )
-
-
 # --- reading one value ---------------------------------------------------------------------------------------------
 
 
@@ -183,7 +156,7 @@ def _read(text: str, kind: Kind) -> list[str] | None:
     if kind == "address":
         return _addresses(text)
     if kind == "url":
-        return _one(_url(text))
+        return _one(url_identifier(text))
     if kind == "path":
         return _one(_path(text))
     return _one(_email(text) or _typed_url(text) or _account(text) or _phone(text) or f"text:{text}")
@@ -211,10 +184,10 @@ def _email(text: str) -> str | None:
 
 
 def _typed_url(text: str) -> str | None:
-    return _url(text) if "://" in text and _URL.fullmatch(text) else None
+    return url_identifier(text) if "://" in text and _URL.fullmatch(text) else None
 
 
-def _url(text: str) -> str | None:
+def url_identifier(text: str) -> str | None:
     """Scheme and host in lower case, no default port, no empty path; one that carries a user name is no identifier."""
     whole = text if "://" in text else f"//{text}"
     try:
@@ -302,7 +275,7 @@ def _quoted_email(match: re.Match[str], text: str) -> str | None:
 
 def _url_forms(text: str) -> Iterator[str]:
     """The URL itself; without a scheme, what it may mean; over https what was said over http."""
-    read = _url(text)
+    read = url_identifier(text)
     if read is None:
         return
     yield read

@@ -16,7 +16,8 @@ from toolcage.policy.file_format import LiteralFile, NotFromFile, OriginItem
 from toolcage.policy.findings import Findings
 from toolcage.policy.fragments import nearest
 from toolcage.policy.model import Effect
-from toolcage.policy.origin import SAID, OriginRule, identifiers_in
+from toolcage.policy.origin import SAID, identifiers_in
+from toolcage.policy.origin_rule import OriginRule, Reading
 from toolcage.strict_yaml import KeyPath
 from toolcage.types import Kind, ToolDeclaration
 
@@ -51,6 +52,15 @@ class OriginCompiler:
             self._findings.add(path, f"{self._declaration.name} has no argument `{argument}`; its arguments:"
                                      f" {', '.join(known) or 'none'}")  # fmt: skip
             return None
+        links = isinstance(value, dict) and set(value) == {"links"}
+        kind = self._declaration.kinds.get(argument, "text")
+        if links:
+            value, path = value["links"], (*path, "links")
+            if kind not in ("text", "html"):
+                self._findings.add(path, f"`{argument}` is of kind {kind}, so its whole value must have an origin;"
+                                         " write the list without `links`")  # fmt: skip
+                return None
+            kind = "url"
         negated = isinstance(value, dict)
         if effect == "deny" and not negated:
             self._findings.add(path, "an origin under deny would spare every value from elsewhere; write"
@@ -62,7 +72,9 @@ class OriginCompiler:
         items = self._items(value, path)
         if items is None:
             return None
-        return self._compiled(argument, items, negated, (*path, "not") if negated else path)
+        return self._compiled(
+            argument, items, Reading(kind=kind, links=links), negated, (*path, "not") if negated else path
+        )
 
     def _items(self, value: Any, path: KeyPath) -> list[Any] | None:
         try:
@@ -70,27 +82,30 @@ class OriginCompiler:
                 return NotFromFile.model_validate(value).not_
             items = _LIST.validate_python(value, strict=True)
         except ValidationError:
-            self._findings.add(path, "write a list of `said`, `\"tool:NAME\"` and `{literal: [VALUE, …]}`")
+            self._findings.add(path, "write a list of `said`, `\"tool:NAME\"` and `{literal: [VALUE, …]}`,"
+                                     " or `{links: [...]}` for the links in a text")  # fmt: skip
             return None
         if not items:
             self._findings.add(path, "an empty list accepts no value at all; name at least one source")
             return None
         return items
 
-    def _compiled(self, argument: str, items: list[Any], negated: bool, path: KeyPath) -> OriginRule:
-        kind = self._declaration.kinds.get(argument, "text")
+    def _compiled(
+        self, argument: str, items: list[Any], reading: Reading, negated: bool, path: KeyPath
+    ) -> OriginRule:
         sources: set[str] = set()
         literals: set[str] = set()
         for index, item in enumerate(items):
             if isinstance(item, LiteralFile):
-                literals |= self._literals(item, kind, (*path, index, "literal"))
+                literals |= self._literals(item, reading.kind, (*path, index, "literal"))
                 continue
             if item != SAID:
                 self._check_tool(item.removeprefix("tool:"), (*path, index))
             sources.add(item)
         return OriginRule(
-            argument=argument, kind=kind, sources=frozenset(sources), literals=frozenset(literals), negated=negated
-        )
+            argument=argument, reading=reading, sources=frozenset(sources), literals=frozenset(literals),
+            negated=negated,
+        )  # fmt: skip
 
     def _literals(self, item: LiteralFile, kind: Kind, path: KeyPath) -> set[str]:
         found: set[str] = set()
