@@ -9,6 +9,7 @@ and the operator's mistakes, and for a runtime that can no longer answer.
     ├── ResourceError         operator:  resources.yaml, or what it names, cannot be used
     ├── ImageError            operator:  a sandbox image is missing, unknown, or not the one that was built
     ├── EngineError           operator:  no container engine answers, or it refused what was asked
+    │   └── EngineUnfitError  operator:  the engine answers and cannot confine a cage as it must
     ├── AuditError            operator:  the audit log cannot be written, read or verified
     ├── RuntimeClosedError    developer: the runtime or session was used after it was closed
     └── UsageError            developer: the library was called with something it cannot accept
@@ -48,7 +49,20 @@ class ImageError(ToolcageError):
 
 
 class EngineError(ToolcageError):
-    """For the operator: the container engine is absent, stopped, or refused a request."""
+    """For the operator: the container engine is absent, stopped, or refused a request.
+
+    `code` is what the call that met it is answered with.
+    """
+
+    code: str = "engine.unavailable"
+
+
+class EngineUnfitError(EngineError):
+    """For the operator: the engine answers, and cannot confine a cage as it must or as a grant asks."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class AuditError(ToolcageError):

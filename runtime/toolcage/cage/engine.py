@@ -8,10 +8,12 @@ load) and is used again by the next: as many are open as were ever needed at onc
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -25,6 +27,7 @@ from docker.context import ContextAPI
 from toolcage.errors import EngineError
 
 REQUEST_TIMEOUT_S = 60
+RECENT_S = 30.0
 _NOT_RUNNING = "start Docker (for example `sudo systemctl start docker`), or name its socket in DOCKER_HOST"
 
 
@@ -38,6 +41,7 @@ class Engine:
         self._lock = threading.Lock()
         self._closed = False
         self._version = "auto"
+        self._told: tuple[float, Mapping[str, Any]] = (-math.inf, {})
 
     @classmethod
     def connect(cls) -> Engine:
@@ -65,6 +69,14 @@ class Engine:
         """The engine's own answer to info."""
         with self._asking("ask the engine about itself") as client:
             return dict(client.info())
+
+    def recent_info(self) -> Mapping[str, Any]:
+        """The same, at most RECENT_S old: an engine may be restarted with another configuration."""
+        asked, told = self._told
+        if time.monotonic() - asked > RECENT_S:
+            told = self.info()
+            self._told = (time.monotonic(), told)
+        return told
 
     # images
 

@@ -19,9 +19,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from toolcage.cage import fitness
 from toolcage.cage.engine import Engine
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
-from toolcage.cage.spec import FIRST_UID
+from toolcage.cage.spec import users_under
 from toolcage.errors import EngineError
 
 PING_IDLE_S: Final = 8.0
@@ -89,7 +90,7 @@ class Pool:
         self._closed = False
         self._ended = False
         self._counts = {"created": 0, "removed": 0, "failed": 0}
-        self._uids = itertools.count(random.SystemRandom().randrange(FIRST_UID, 1 << 30))
+        self._uids = itertools.count(random.SystemRandom().randrange(1 << 30))
         self._doomed: queue.SimpleQueue[LiveCage | None] = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._remove_doomed, daemon=True, name="toolcage-remove")]
         if terms.min_idle:
@@ -294,7 +295,11 @@ class Pool:
     # threads
 
     def _create(self, recipe: CageRecipe) -> LiveCage:
-        cage = LiveCage.create(self._engine, recipe, uid=next(self._uids), owner=self._owner)
+        told = self._engine.recent_info()
+        fitness.require(told, recipe.spec)
+        users = users_under(told)
+        uid = users[next(self._uids) % len(users)]
+        cage = LiveCage.create(self._engine, recipe, uid=uid, owner=self._owner)
         with self._changed:
             self._counts["created"] += 1
         return cage

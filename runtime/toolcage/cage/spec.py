@@ -22,6 +22,10 @@ NOFILE: Final = 1024
 HOSTNAME: Final = "cage"
 LABEL_HOST, LABEL_RUNTIME, LABEL_LEASE = "toolcage.host", "toolcage.runtime", "toolcage.lease-until"
 FIRST_UID: Final = 100_000
+USERS: Final = range(FIRST_UID, 1 << 30)
+"""The user numbers of cages: above those of people and programs, so that a cage's user owns nothing on the host."""
+MAPPED_USERS: Final = range(20_000, 65_000)
+"""The same where the engine maps users (userns-remap, rootless): to 65,536 others of the host, and no more exist."""
 
 ENVIRONMENT: Final = ("HOME=/workspace", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "TMPDIR=/tmp")
 MASKED_PATHS: Final = (
@@ -70,11 +74,18 @@ class CageSpec:
         return sum(item.size for item in self.data)
 
 
+def users_under(info: Mapping[str, Any]) -> range:
+    """The numbers that users of cages may have on the engine that says `info` of itself."""
+    options = map(str, info.get("SecurityOptions") or ())
+    mapped = any(word in option for option in options for word in ("userns", "rootless"))
+    return MAPPED_USERS if mapped else USERS
+
+
 def container_config(
     spec: CageSpec, *, uid: int, command: tuple[str, ...], labels: Mapping[str, str], seccomp: str
 ) -> dict[str, Any]:
     """The body of the engine's create request, complete: no default of the engine is relied upon."""
-    if uid < FIRST_UID or uid == 65534:
+    if uid not in USERS and uid not in MAPPED_USERS:
         raise ValueError("a cage needs a user id of its own")
     return {
         "Image": spec.image_id,

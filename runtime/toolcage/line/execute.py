@@ -192,7 +192,7 @@ def _execute(run: _Run) -> CageOutput:
     except ResourceError as error:
         raise _unready("unavailable", "resource.unusable", "a resource cannot be used now", str(error)) from error
     except EngineError as error:
-        raise _unready("unavailable", "engine.unavailable", "no sandbox could be started", str(error)) from error
+        raise _unready("unavailable", error.code, "no sandbox could be started", str(error)) from error
     queue_s = time.monotonic() - queued
     try:
         if not run.hold(cage):

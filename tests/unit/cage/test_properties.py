@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolcage.cage.properties import trials
+from toolcage.cage.properties import filesystem, trials
 from toolcage.cage.properties.model import Finding, found
 from toolcage.cage.report import CageReport, CollectedFile
 from toolcage.cage.spec import MIB, CageSpec
@@ -71,3 +71,28 @@ def test_the_evidence_of_a_failure_is_the_problem_and_says_where() -> None:
     assert (holds.verdict, holds.evidence, fails.verdict, fails.evidence) == ("holds", "all is well", "fails", "uid 0")
     both: dict[Any, Finding] = {("python", "container"): holds, ("data", "session"): fails}
     assert _evidence(both) == "data, session: uid 0"
+
+
+def mounted(kind: str, root: str, place: str) -> list[str]:
+    return ["1", "0", "0:5", root, place, "rw,nosuid", "-", kind, "none", "rw"]
+
+
+@pytest.mark.parametrize(
+    ("mount", "verdict"),
+    [
+        (mounted("devtmpfs", "/null", "/dev/null"), "holds"),
+        (mounted("devtmpfs", "/urandom", "/dev/urandom"), "holds"),
+        (mounted("devtmpfs", "/null", "/proc/keys"), "holds"),
+        (mounted("tmpfs", "/zero", "/dev/zero"), "holds"),
+        (mounted("devtmpfs", "/", "/dev"), "fails"),
+        (mounted("devtmpfs", "/sda", "/dev/sda"), "fails"),
+        (mounted("devtmpfs", "/zero", "/dev/mem"), "fails"),
+        (mounted("tmpfs", "/run/secret", "/tmp/x"), "fails"),
+        (mounted("ext4", "/null", "/dev/null"), "fails"),
+        (mounted("ext4", "/home", "/workspace"), "fails"),
+    ],
+)
+def test_of_the_hosts_devices_only_the_harmless_six_may_be_mounted_each_under_its_own_name(
+    mount: list[str], verdict: str
+) -> None:
+    assert filesystem._mounts({"mounts": [mount]}).verdict == verdict

@@ -63,7 +63,7 @@ def test_every_temporary_folder_is_bounded_and_holds_no_program_or_device() -> N
         assert any(word.startswith("nr_inodes=") for word in words)
 
 
-@pytest.mark.parametrize("uid", [0, 1000, 65534, 99_999])
+@pytest.mark.parametrize("uid", [0, 1000, 19_999, 65_000, 65534, 65_536, 99_999, 1 << 30])
 def test_a_user_id_that_something_else_may_have_is_refused(uid: int) -> None:
     with pytest.raises(ValueError, match="user id"):
         config(uid=uid)

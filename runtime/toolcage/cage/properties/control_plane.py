@@ -14,9 +14,9 @@ from toolcage.cage.bundle import COMMAND
 from toolcage.cage.engine import Engine
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
 from toolcage.cage.pool import Pool, PoolBusy, PoolTerms
-from toolcage.cage.properties.model import Finding, Seen, found
-from toolcage.cage.spec import FIRST_UID, LABEL_LEASE, container_config
-from toolcage.errors import EngineError
+from toolcage.cage.properties.model import Finding, Seen, found, not_applicable
+from toolcage.cage.spec import LABEL_LEASE, container_config, users_under
+from toolcage.errors import EngineError, EngineUnfitError
 
 _ONE_PLACE: Final = PoolTerms(min_idle=0, max_cages=1, max_waiting=0, max_wait_s=1.0)
 _NOBODYS: Final = f"sha256:{'0' * 64}"
@@ -32,7 +32,7 @@ def judge(seen: Seen, seccomp: str, words: tuple[str, ...]) -> Iterator[Finding]
     yield found("P59", problems, f"made from {image}, by digest")
     config = seen.container.get("Config") or {}
     user = str(config.get("User")).split(":")[0]
-    if not user.isdigit() or int(user) < FIRST_UID:
+    if not user.isdigit() or int(user) not in users_under(seen.engine):
         yield found("P60", f"user {user!r}", "")
         return
     requested = container_config(seen.spec, uid=int(user), command=COMMAND, labels={}, seccomp=seccomp)
@@ -54,6 +54,8 @@ def crowd(engine: Engine, recipe: CageRecipe, owner: Owner) -> Finding:
             return found("P55", "two calls had the one place", "")
         finally:
             pool.give_back(cage)
+    except EngineUnfitError as error:
+        return not_applicable("P55", f"no call gets a cage here: {error}")
     finally:
         pool.close()
 
@@ -63,7 +65,7 @@ def orphan(engine: Engine, recipe: CageRecipe) -> Finding:
     host = secrets.token_hex(16)
     dead, alive = secrets.token_hex(16), secrets.token_hex(16)
     with tempfile.TemporaryDirectory() as folder, sweep.alive(Path(folder), alive):
-        uid = FIRST_UID + secrets.randbelow(1 << 20)
+        uid = secrets.choice(users_under(engine.recent_info()))
         owners = [Owner(host=host, runtime=name) for name in (dead, alive)]
         cages = [LiveCage.create(engine, recipe, uid=uid, owner=owner) for owner in owners]
         swept = sweep.sweep(engine, Path(folder), Owner(host=host, runtime=secrets.token_hex(16)))

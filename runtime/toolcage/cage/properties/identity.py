@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolcage.cage.properties.model import Finding, Seen, allowed_of, found, not_applicable
-from toolcage.cage.spec import FIRST_UID
+from toolcage.cage.spec import users_under
 
 _CAPABILITY_SETS: Final = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 _NO_MODULE: Final = "the host has neither AppArmor nor SELinux for containers; `toolcage doctor` says how to get one"
@@ -19,7 +19,8 @@ _NO_REMAP: Final = (
 def judge(seen: Seen) -> Iterator[Finding]:
     inside = seen.inside
     users, groups, others = inside["ids"]
-    strange = [number for number in (*users, *groups) if number < FIRST_UID or number == 65534]
+    allowed = users_under(seen.engine)
+    strange = [number for number in (*users, *groups) if number not in allowed]
     yield found("P01", strange or sorted(set(others) - set(groups)), f"user {users[0]}, group {groups[0]}, no others")
     held = {name: inside["status"][name] for name in _CAPABILITY_SETS if int(inside["status"][name], 16)}
     yield found("P02", held, "all five sets are zero")

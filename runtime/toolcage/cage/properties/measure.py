@@ -21,7 +21,7 @@ from toolcage.cage.properties import control_plane, filesystem, identity, inform
 from toolcage.cage.properties.model import Finding, Judge, Seen, not_applicable
 from toolcage.cage.report import CageReport, CallOrder, EngineState
 from toolcage.cage.seccomp import load_profile
-from toolcage.cage.spec import FIRST_UID, CageSpec
+from toolcage.cage.spec import CageSpec, users_under
 from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import EngineError
 from toolcage.types import Isolation, SandboxTerms
@@ -100,7 +100,7 @@ class _Cages:
 
     @contextmanager
     def one(self) -> Iterator[LiveCage]:
-        uid = FIRST_UID + secrets.randbelow(1 << 28)
+        uid = secrets.choice(users_under(self.engine.recent_info()))
         cage = LiveCage.create(self.engine, self.recipe, uid=uid, owner=self.owner)
         try:
             yield cage
