@@ -1,7 +1,7 @@
 # The commands of this checkout. `make demo` and `make test` are the two that a newcomer needs; each does its own set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-long lint bench bench-screens bench-peers bench-agentdojo hostile soak fuzz images clean
+.PHONY: help setup demo test test-servers test-unit test-long lint bench bench-screens bench-peers bench-agentdojo hostile soak fuzz images clean
 
 help: ## show these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -12,8 +12,11 @@ setup: ## virtual environment, package, container engine and sandbox images, wha
 demo: setup ## a scripted agent at work in real cages, and the attacks that are stopped
 	@.venv/bin/toolcage demo
 
-test: setup ## all tests: unit, conformance, integration, security, short fuzzing, the repository itself
+test: setup test-servers ## all tests: unit, conformance, integration, security, short fuzzing, the repository itself
 	@.venv/bin/pytest
+
+test-servers: ## the real servers that tests talk to: PostgreSQL, Dovecot, MediaWiki (Debian's); tests start them
+	@scripts/test_servers.sh
 
 test-unit: ## the tests that need no engine
 	@scripts/setup.sh --without-engine

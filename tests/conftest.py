@@ -26,6 +26,8 @@ from toolcage import PoolTerms, Runtime, Session, ToolResult
 from toolcage.audit.report import read_records, verify
 from toolcage.state import default_state_dir
 
+pytest_plugins = ["servers.fixtures"]
+
 CODER = """
 version: 1
 role: coder

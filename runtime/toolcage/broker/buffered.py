@@ -34,7 +34,7 @@ class BufferedReader:
     def __init__(self, source: Source, *, count: Callable[[int], None], idle_s: float) -> None:
         self._source = source
         self._count = count
-        self._idle_s = idle_s
+        self._idle_s: float | None = idle_s
         self._kept = bytearray()
         self._ended = False
 
@@ -42,6 +42,10 @@ class BufferedReader:
     def pending(self) -> int:
         """How many bytes have arrived and were not taken."""
         return len(self._kept)
+
+    def patient(self) -> None:
+        """From now on a wait has no bound here: a clock for both directions (`splice.Silence`) has begun."""
+        self._idle_s = None
 
     async def line(self, limit: int) -> bytes:
         """The next line with its LF, of at most `limit` bytes in all; b"" at a clean end.
@@ -79,7 +83,7 @@ class BufferedReader:
             async with asyncio.timeout(self._idle_s):
                 piece = await self._source.read(min(most, CHUNK))
         except TimeoutError:
-            raise Denied("egress.idle", f"nothing was sent on this connection for {self._idle_s:g} s") from None
+            raise Denied("egress.idle", f"nothing was sent on this connection for {self._idle_s or 0:g} s") from None
         if not piece:
             self._ended = True
             return False

@@ -89,6 +89,11 @@ class UpstreamStream:
             with contextlib.suppress(OSError):
                 self._writer.write_eof()
 
+    def ssl_object(self) -> ssl.SSLObject | None:
+        """The TLS session, to bind a login to it."""
+        found: ssl.SSLObject | None = self._writer.get_extra_info("ssl_object")
+        return found
+
     async def close(self) -> None:
         """Ends the connection in good order where the server plays along within a moment, and at once otherwise."""
         self._writer.close()

@@ -1,0 +1,48 @@
+"""The servers as fixtures: one of each per session, started when a test first asks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from servers.authority import Authority
+from servers.portal import Portal, Serve
+from servers.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def servers_folder() -> Iterator[Path]:
+    """Short on purpose: a unix socket's path has 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="tc-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def authority(servers_folder: Path) -> Authority:
+    """The authority of every server here."""
+    return Authority(servers_folder)
+
+
+@pytest.fixture(scope="session")
+def postgres(servers_folder: Path, authority: Authority) -> Iterator[PostgresServer]:
+    """A PostgreSQL server."""
+    server = PostgresServer(servers_folder / "pg", authority)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def portal() -> Iterator[Callable[[Serve], Portal]]:
+    """Opens portals that end with the test; one that failed otherwise than by Denied fails it."""
+    opened: list[Portal] = []
+
+    def open_one(serve: Serve) -> Portal:
+        opened.append(Portal(serve))
+        return opened[-1]
+
+    yield open_one
+    for item in opened:
+        item.close()
