@@ -39,6 +39,21 @@ def test_every_link_to_a_file_of_the_tree_leads_somewhere(document: Path) -> Non
     assert [target for target in files if not (document.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_test_that_a_document_names_exists(document: Path) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", document.read_text())
+    missing = [
+        f"{file}::{name}"
+        for file, name in named
+        if not re.search(rf"^(async )?def {name}\(", _text_or_nothing(ROOT / file), re.MULTILINE)
+    ]
+    assert missing == []
+
+
+def _text_or_nothing(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
 def test_make_help_names_every_target_once_with_what_it_does() -> None:
     command = ["make", "-C", str(ROOT), "--no-print-directory", "help"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
