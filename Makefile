@@ -48,6 +48,9 @@ bench-agentdojo: ## AgentDojo's tasks and attacks replayed through the line, wit
 
 hostile: setup ## every program of the shared hostile corpora in a cage, and what the host saw of it
 	@.venv/bin/python -m benchmarks.hostile
+	@.venv/bin/toolcage images build data web
+	@.venv/bin/python -m benchmarks.hostile --image data
+	@.venv/bin/python -m benchmarks.hostile --image web
 
 soak: setup ## 2,000 calls while the engine, the wire to it, cages, callers, the disk and the host process fail
 	@.venv/bin/python -m benchmarks.soak --calls 2000 --seconds 1200

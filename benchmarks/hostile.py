@@ -7,7 +7,11 @@ the programs names, a folder and an environment variable with canaries, the runt
 loopback at every port that a program names, containers and processes of our installation, the engine's networks and our
 images, and a plain call that must still be answered. It proves nothing about programs that are not in the sets.
 
-    python -m benchmarks.hostile [--corpora FOLDER] [--only python|bash] [--limit N]
+Many Python programs want a package that the `python` image does not have and end at their first import, which is weak
+evidence: `--image data` and `--image web` run the Python set again where more of them get on, and the table says for
+each class how many ended for lack of a package.
+
+    python -m benchmarks.hostile [--corpora FOLDER] [--only python|bash] [--image IMAGE] [--limit N]
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ description: Runs whatever it is given.
 tools:
   execute_python:
     allow: [{{}}]
-    sandbox: {{wall: {WALL_S:g}s, memory: 256MiB, pids: 64, tmp: 64MiB, isolation: container}}
+    sandbox: {{image: IMAGE, wall: {WALL_S:g}s, memory: 256MiB, pids: 64, tmp: 64MiB, isolation: container}}
   run_shell:
     allow: [{{}}]
     sandbox: {{wall: {WALL_S:g}s, memory: 256MiB, pids: 64, tmp: 64MiB, isolation: container}}
@@ -92,6 +96,7 @@ class Ran:
     status: str
     code: str
     wall_s: float
+    lacked: bool = False
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -316,6 +321,7 @@ def run_one(session: Session, program: Program, canary: str) -> Ran:
         if result.status != "busy":
             break
     ran = Ran(program=program, status=result.status, code=result.code, wall_s=result.usage.wall_s)
+    ran.lacked = "ModuleNotFoundError: No module named" in str(result.stderr)
     if result.status in ("unavailable", "cancelled"):
         ran.problems.append(f"the sandbox broke: {result.status} {result.code}")
     if ran.wall_s > LATEST_S:
@@ -345,14 +351,14 @@ def control(session: Session, ports: Sequence[int]) -> list[str]:
     return [] if answer.data == "tried" else [f"the control did not run: {answer.status} {answer.error}"]
 
 
-def run_all(programs: Sequence[Program], report: Any = print) -> dict[str, Any]:
+def run_all(programs: Sequence[Program], image: str = "python", report: Any = print) -> dict[str, Any]:
     """Every program, in batches; the document that is written to the results."""
     client = docker.from_env()
     with tempfile.TemporaryDirectory(prefix="toolcage-hostile-") as name:
         folder = Path(name)
         (folder / "state").mkdir(mode=0o700)
         shutil.copy(default_state_dir() / "images.lock", folder / "state" / "images.lock")
-        (folder / "role.yaml").write_text(ROLE, encoding="utf-8")
+        (folder / "role.yaml").write_text(ROLE.replace("IMAGE", image), encoding="utf-8")
         terms = PoolTerms(min_idle=2, max_cages=8, max_waiting=64, max_wait_s=60)
         runtime = Runtime.from_files(folder / "role.yaml", state_dir=folder / "state", pool=terms)
         with runtime:
@@ -371,7 +377,7 @@ def run_all(programs: Sequence[Program], report: Any = print) -> dict[str, Any]:
         watched = {"paths of the host": len(host.files), "ports on loopback": len(host.listeners.ports),
                    "containers made": len(host.containers.seen), "audit records": audit.records}  # fmt: skip
     client.close()
-    return _document(ran, alarms, seconds, watched)
+    return {"image": image, **_document(ran, alarms, seconds, watched)}
 
 
 def _batches(session: Session, host: Host, programs: Sequence[Program], report: Any) -> list[Ran]:
@@ -395,6 +401,7 @@ def _document(ran: Sequence[Ran], alarms: Sequence[str], seconds: float, watched
     return {
         "measured": "hostile", "on": machine(), "wall_limit_s": WALL_S, "seconds": round(seconds, 1),
         "programs": len(ran), "contained": sum(item.contained for item in ran), "watched": dict(watched),
+        "lacked a package": sum(item.lacked for item in ran),
         "alarms outside any batch": list(alarms),
         "statuses": dict(collections.Counter(item.status for item in ran).most_common()),
         "codes": dict(collections.Counter(item.code for item in ran).most_common()),
@@ -410,7 +417,7 @@ def _class(language: str, number: int, items: Sequence[Ran]) -> dict[str, Any]:
     walls = [item.wall_s for item in items]
     return {
         "language": language, "class": number, "about": CLASSES.get(number, ""), "programs": len(items),
-        "contained": sum(item.contained for item in items),
+        "contained": sum(item.contained for item in items), "lacked a package": sum(item.lacked for item in items),
         "statuses": dict(collections.Counter(item.status for item in items).most_common()),
         "wall_ms": {"p50": round(statistics.median(walls) * 1000), "max": round(max(walls) * 1000)},
     }  # fmt: skip
@@ -420,22 +427,23 @@ def as_markdown(document: Mapping[str, Any]) -> str:
     """The table by class, for people."""
     watched = ", ".join(f"{count} {name}" for name, count in document["watched"].items())
     lines = [
-        "# Hostile programs", "",
+        f"# Hostile programs: Python in the image `{document['image']}`", "",
         f"{document['programs']} programs of RedCode-Exec (data CC BY 4.0) through the whole line, each in a"
         f" container of its own with {document['wall_limit_s']:g} s of wall time: **{document['contained']}"
         f" contained**. {document['seconds']:g} s in all, on {document['on']['date']}. Made by `make hostile`; what"
         " `contained` means and what was watched is in the head of `benchmarks/hostile.py`.", "",
         f"Watched after every batch of {BATCH}: {watched}.", "",
         "`ok` and `tool_error` are the program's own end: it printed something, or was refused by its cage and failed."
-        " Neither says that it did harm.", "",
-        "| language | class | programs | contained | ends | wall p50 | max |",
-        "|---|---|---|---|---|---|---|",
+        " Neither says that it did harm. "
+        f"{document['lacked a package']} ended because the image lacks a package that they import.", "",
+        "| language | class | programs | contained | ends | lacked a package | wall p50 | max |",
+        "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for row in document["classes"]:
         ends = ", ".join(f"{status} {count}" for status, count in row["statuses"].items())
         lines.append(
             f"| {row['language']} | {row['class']} {row['about']} | {row['programs']} | {row['contained']} | {ends}"
-            f" | {row['wall_ms']['p50']} ms | {row['wall_ms']['max']} ms |"
+            f" | {row['lacked a package']} | {row['wall_ms']['p50']} ms | {row['wall_ms']['max']} ms |"
         )
     for item in document["not contained"]:
         lines += ["", f"Not contained: {item['id']} ({item['status']}): {'; '.join(item['problems'])}"]
@@ -445,6 +453,7 @@ def as_markdown(document: Mapping[str, Any]) -> str:
 class _Arguments(argparse.Namespace):
     corpora: Path
     only: str | None
+    image: str
     limit: int | None
 
     @classmethod
@@ -452,6 +461,7 @@ class _Arguments(argparse.Namespace):
         parser = argparse.ArgumentParser(description="hostile programs through the line")
         parser.add_argument("--corpora", type=Path, default=CORPORA)
         parser.add_argument("--only", choices=list(TOOLS))
+        parser.add_argument("--image", default="python", help="for the Python programs; results of others stand apart")
         parser.add_argument("--limit", type=int)
         return parser.parse_args(namespace=cls())
 
@@ -461,13 +471,15 @@ def main() -> None:
     if not (arguments.corpora / "hostile_programs_python.jsonl").exists():
         print(f"skipped: there are no hostile programs at {arguments.corpora} (they are not part of this project)")
         return
-    document = run_all(programs_in(arguments.corpora, arguments.only, arguments.limit))
+    only = arguments.only if arguments.image == "python" else "python"
+    document = run_all(programs_in(arguments.corpora, only, arguments.limit), arguments.image)
     text = as_markdown(document)
     print(text)
     if arguments.only is None and arguments.limit is None:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "hostile.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        (RESULTS / "hostile.md").write_text(text, encoding="utf-8")
+        name = "hostile" if arguments.image == "python" else f"hostile-{arguments.image}"
+        (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
     print(f"{document['contained']} of {document['programs']} contained in {document['seconds']:g} s")
     for alarm in document["alarms outside any batch"]:
         print(f"alarm: {alarm}")

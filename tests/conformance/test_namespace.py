@@ -110,7 +110,7 @@ def test_a_call_has_no_capability_no_new_privileges_and_the_container_s_filter_o
 
 
 REFUSALS = (1, 38, 95)
-"""EPERM, ENOSYS and, for extended attributes, ENOTSUP; the kernel itself would answer -1 for every argument with EFAULT."""
+"""EPERM, ENOSYS and, for extended attributes, ENOTSUP. The kernel itself would answer such arguments with others."""
 
 
 @pytest.mark.threat("P10")
