@@ -114,7 +114,7 @@ def test_the_process_limit_is_the_grants(small: Callable[[str], ToolResult]) -> 
         "except BlockingIOError as error: print(type(error).__name__)\nlen(made)"
     )
     assert (result.status, result.stdout) == ("ok", "BlockingIOError\n")
-    assert 10 <= result.data <= 14  # 16 with the warden, the zygote and the program
+    assert 10 <= result.data <= 14  # 16 with the warden and the program
 
 
 @pytest.mark.threat("P48")

@@ -1,4 +1,4 @@
-"""What a tool does to the processes beside it in its cage: the warden, the zygote, the pipes of its own call.
+"""What a tool does to the processes beside it in its cage: the warden, the pipes of its own call.
 
 Harm that it manages to do is its own call's failure, never `unavailable`, never another call's, and never an answer
 that it could not have given anyway.
@@ -60,7 +60,7 @@ def test_frames_written_to_every_descriptor_are_only_output(run: Run) -> None:
 
 
 @pytest.mark.threat("P31")
-def test_the_wardens_and_the_zygotes_descriptors_and_memory_are_out_of_reach(run: Run) -> None:
+def test_the_wardens_descriptors_and_memory_are_out_of_reach(run: Run) -> None:
     result = run(
         f"""
         import errno, os
@@ -88,7 +88,7 @@ def test_the_wardens_and_the_zygotes_descriptors_and_memory_are_out_of_reach(run
 
 @pytest.mark.threat("P14")
 @pytest.mark.threat("P39")
-def test_nothing_of_the_warden_or_the_zygote_can_be_set_from_outside(run: Run) -> None:
+def test_nothing_of_the_warden_can_be_set_from_outside(run: Run) -> None:
     """ptrace, prlimit, nice, affinity, scheduling, i/o priority, descriptors, memory, and the files below /proc."""
     result = run(
         f"""
@@ -163,34 +163,20 @@ def test_signals_to_the_warden_change_nothing(run: Run, signals: str) -> None:
     assert (result.status, result.data, result.stdout) == ("ok", "value", "still here\n")
 
 
-@pytest.mark.parametrize("number", [9, 19, 15, 11])
-@pytest.mark.parametrize("then", ["'value'", "1/0", "import os; os._exit(5)", "while True: pass"])
-def test_killing_or_stopping_the_zygote_harms_only_the_call_that_does_it(
-    lasting: Any, small_wall: Any, number: int, then: str
-) -> None:
-    code = f"import os\nfor pid in {OTHERS}:\n    if pid != 1: os.kill(pid, {number})\nprint('x', flush=True)\n{then}"
-    result = small_wall.call("execute_python", {"code": code})
-    expected = {"'value'": "ok", "1/0": "tool_error", "while True: pass": "timeout"}.get(then, "tool_error")
-    assert result.status == expected, result
-    assert result.stdout == "x\n"
-    if then == "'value'":
-        assert result.data == "value"
-
-
 @pytest.fixture(scope="module")
 def small_wall(lasting: Any) -> Any:
     return lasting.session("version: 1\nrole: r\ntools: {execute_python: {allow: [{}], sandbox: {wall: 1s}}}\n")
 
 
 def test_killing_everything_at_once_harms_only_the_call(run: Run) -> None:
-    result = run("import os\nos.kill(-1, 9)\n'survived alone'")
+    result = run("import os, signal\nif os.fork() == 0: signal.pause()\nos.kill(-1, 9)\n'survived alone'")
     assert (result.status, result.data) == ("ok", "survived alone")
 
 
 def test_a_program_that_stops_itself_or_its_group_is_ended_by_the_clock(small_wall: Any) -> None:
     for code in (
         "import os, signal; os.killpg(0, signal.SIGSTOP)",
-        "import os; os.kill(-1, 19); os.kill(os.getpid(), 19)",
+        "import os, signal\nif os.fork() == 0: signal.pause()\nos.kill(-1, 19); os.kill(os.getpid(), 19)",
     ):
         assert small_wall.call("execute_python", {"code": code}).status == "timeout"
 

@@ -2,7 +2,8 @@
 
 A cage is used once; one with `namespace` isolation comes back to its shelf after a call that ended well. Taking a cage
 that is idle never waits behind a creation. What was taken is replaced in the background; a creation that fails is tried
-again only after a growing pause. Used cages are removed off the caller's path, and `close` waits for that. A cap holds
+again only after a growing pause. Used cages end by themselves and are removed off the caller's path, a moment after
+their call, which would otherwise share the processor with its own cage's removal; `close` waits for that. A cap holds
 for running and idle cages together; at the cap, idle cages of other kinds make room, then callers wait in a bounded
 queue, then the answer is `busy`.
 """
@@ -29,6 +30,7 @@ PING_IDLE_S: Final = 8.0
 MAX_IDLE_S: Final = 600.0
 BACKOFF_S: Final = (0.5, 30.0)
 REFILL_DELAY_S: Final = 0.03
+REMOVE_DELAY_S: Final = 0.1
 WORKERS: Final = 2
 OnProblem = Callable[[str], None]
 
@@ -91,7 +93,7 @@ class Pool:
         self._ended = False
         self._counts = {"created": 0, "removed": 0, "failed": 0}
         self._uids = itertools.count(random.SystemRandom().randrange(1 << 30))
-        self._doomed: queue.SimpleQueue[LiveCage | None] = queue.SimpleQueue()
+        self._doomed: queue.SimpleQueue[tuple[LiveCage, float] | None] = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._remove_doomed, daemon=True, name="toolcage-remove")]
         if terms.min_idle:
             self._threads += [
@@ -203,7 +205,7 @@ class Pool:
                 shelf.idle.appendleft(cage)
             self._changed.notify_all()
         if not kept:
-            self._doomed.put(cage)
+            self._doomed.put((cage, time.monotonic() + REMOVE_DELAY_S))
 
     def retire(self, recipe: CageRecipe) -> None:
         """This kind will not be asked for again (its data changed): its idle cages go."""
@@ -214,7 +216,7 @@ class Pool:
             shelf.wanted, shelf.retired = 0, True
             idle, shelf.idle = list(shelf.idle), deque()
         for cage in idle:
-            self._doomed.put(cage)
+            self._doom(cage)
 
     def stats(self) -> Mapping[str, int]:
         """Counts: idle, running, waiting, coming, and created, removed, failed since the start."""
@@ -245,7 +247,7 @@ class Pool:
                 self._changed.wait(0.2)
         with self._changed:
             for cage in (*idle, *self._running):
-                self._doomed.put(cage)
+                self._doom(cage)
             self._doomed.put(None)
             self._ended = True
         for thread in self._threads:
@@ -267,14 +269,14 @@ class Pool:
         dead = [cage for cage in shelf.idle if not cage.looks_alive()]
         for cage in dead:
             shelf.idle.remove(cage)
-            self._doomed.put(cage)
+            self._doom(cage)
 
     def _evict(self, wanting: _Shelf | None) -> bool:
         """Makes room by giving up the idle cage of the kind that was used longest ago."""
         others = [shelf for shelf in self._shelves.values() if shelf.idle and shelf is not wanting]
         if not others:
             return False
-        self._doomed.put(min(others, key=lambda shelf: shelf.last_used).idle.popleft())
+        self._doom(min(others, key=lambda shelf: shelf.last_used).idle.popleft())
         return True
 
     def _short(self) -> bool:
@@ -335,7 +337,7 @@ class Pool:
                     cage = None
             self._changed.notify_all()
         if cage is not None:
-            self._doomed.put(cage)
+            self._doom(cage)
 
     def _keep(self) -> None:
         """Pings idle cages, which keeps them alive; gives up the dead, the old and those of kinds no longer used."""
@@ -368,15 +370,21 @@ class Pool:
                 shelf.wanted = 0
             self._changed.notify_all()
         if not keep:
-            self._doomed.put(cage)
+            self._doom(cage)
 
     def _remove_doomed(self) -> None:
         """Removes what is done with. What the engine did not remove now is tried again with every later one."""
         kept: list[LiveCage] = []
-        while (cage := self._doomed.get()) is not None:
+        while (doomed := self._doomed.get()) is not None:
+            cage, ripe = doomed
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed, max(0.0, ripe - time.monotonic()))
             kept = [item for item in (*kept, cage) if not self._removed(item)]
         for item in kept:
             self._removed(item)
+
+    def _doom(self, cage: LiveCage) -> None:
+        self._doomed.put((cage, time.monotonic()))
 
     def _removed(self, cage: LiveCage) -> bool:
         try:

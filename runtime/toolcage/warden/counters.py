@@ -1,9 +1,12 @@
 """What the kernel counted for this cage: cgroup v1 and v2, read from inside. Missing files read as zero.
 
-The host classifies outcomes from differences of these counters, never from an exit code.
+The files are opened once, by the warden alone: they are read at both ends of every call. The host classifies outcomes
+from differences of these counters, never from an exit code.
 """
 
 from __future__ import annotations
+
+import os
 
 _V1 = {
     "oom_kills": ("/sys/fs/cgroup/memory/memory.oom_control", "oom_kill"),
@@ -21,10 +24,10 @@ _V2 = {
 
 def read() -> dict[str, int]:
     """Counts since the cage began: `oom_kills`, `pids_refused`, `memory_peak` in bytes, `cpu_us` in microseconds."""
-    found = {name: _value(*place) for name, place in _V2.items()}
-    if not any(found.values()):
-        found = {name: _value(*place) for name, place in _V1.items()}
-        found["cpu_us"] = found.pop("cpu_ns") // 1000
+    if _open(_V2["cpu_us"][0]) is not None:
+        return {name: _value(*place) for name, place in _V2.items()}
+    found = {name: _value(*place) for name, place in _V1.items()}
+    found["cpu_us"] = found.pop("cpu_ns") // 1000
     return found
 
 
@@ -39,9 +42,11 @@ def held_bytes() -> int:
 
 
 def _value(path: str, key: str | None) -> int:
+    descriptor = _open(path)
+    if descriptor is None:
+        return 0
     try:
-        with open(path, encoding="ascii") as handle:
-            text = handle.read(4096)
+        text = os.pread(descriptor, 4096, 0).decode("ascii", "replace")
     except OSError:
         return 0
     if key is None:
@@ -51,6 +56,18 @@ def _value(path: str, key: str | None) -> int:
         if name == key:
             return _number(value)
     return 0
+
+
+_opened: dict[str, int | None] = {}
+
+
+def _open(path: str) -> int | None:
+    if path not in _opened:
+        try:
+            _opened[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            _opened[path] = None
+    return _opened[path]
 
 
 def _number(text: str) -> int:

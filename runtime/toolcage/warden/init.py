@@ -16,7 +16,7 @@ import selectors
 import signal
 import socket
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 from toolcage.cage import wire
 from toolcage.warden import collect, counters, zygote
@@ -30,7 +30,9 @@ WORKSPACE, DATA = "/workspace", "/data"
 class Warden:
     """The event loop around one call."""
 
-    def __init__(self, spawn: socket.socket, wakeup: int, lease_s: float) -> None:
+    def __init__(self, spawn: socket.socket, wakeup: int, lease_s: float, *, program: int | None = None) -> None:
+        """`program` is the process that waits to become the call's, where there is one already."""
+        self._program = program
         self._door = Door()
         self._spawn = spawn
         self._wakeup = wakeup
@@ -123,7 +125,11 @@ class Warden:
             self._call = self._begin(order)
 
     def _begin(self, order: dict[str, Any]) -> Call:
-        return Call(order, self._spawn)
+        call = Call(order, self._spawn)
+        if self._program is not None:
+            self._watch_program(call, self._program)
+            call.over = call.over or self._pidfd is None
+        return call
 
     def _on_file(self, frame: wire.Frame) -> None:
         if frame.type == wire.END:
@@ -166,7 +172,7 @@ class Warden:
         try:
             self._pidfd = os.pidfd_open(pid)
         except ProcessLookupError:
-            return  # already reaped by the zygote, whose next message is the status
+            return  # already reaped: by the zygote, whose next message is the status, or here, so it is over
         self._selector.register(self._pidfd, selectors.EVENT_READ)
 
     def _reap(self) -> None:
@@ -261,13 +267,8 @@ class Warden:
         self._door.send(encoded)
         self._door.flush_until(BUFFER_BYTES, self._lease_end)
 
-    def _leave(self) -> None:
-        """A cage is used once: give the host its answer, then wait for it to close the door. The lease bounds it."""
+    def _leave(self) -> NoReturn:
+        """A cage is used once: give the host its answer, then end. A container that has ended by itself costs the
+        engine less to remove than one that it must kill first."""
         self._door.flush_until(0, self._lease_end)
-        with selectors.DefaultSelector() as selector:
-            selector.register(DOOR_IN, selectors.EVENT_READ)
-            while True:
-                selector.select(max(0.0, self._lease_end - time.monotonic()))
-                if time.monotonic() >= self._lease_end:
-                    os._exit(0)
-                self._door.read()
+        os._exit(0)

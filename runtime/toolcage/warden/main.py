@@ -1,6 +1,7 @@
 """Where a cage's first process begins: the zygote is forked before anything was received, then the warden serves.
 
-With `session` isolation it is the interpreter that is forked; the two modules of that mode are sent to such cages only.
+In a cage that is used once, the zygote becomes the call's own process. With `session` isolation it is the interpreter
+that is forked; the two modules of that mode are sent to such cages only.
 
 The bootstrap calls `main` with what the host sent ahead of the first frame. PID 1 is not dumpable and has one signal
 handler, which does nothing but wake the loop: so it cannot be read, traced or signalled from inside.
@@ -44,8 +45,9 @@ def main(bundle: dict[str, Any]) -> None:
     if lasting:
         warden = sys.modules["toolcage.warden.lasting"]
         warden.SessionWarden(ours, readable, float(bundle["lease_s"]), pid).serve()
-    kind = SerialWarden if bundle["isolation"] == "namespace" else Warden
-    kind(ours, readable, float(bundle["lease_s"])).serve()
+    if bundle["isolation"] == "namespace":
+        SerialWarden(ours, readable, float(bundle["lease_s"])).serve()
+    Warden(ours, readable, float(bundle["lease_s"]), program=pid).serve()
 
 
 def _tell_compiled(names: list[str]) -> None:

@@ -1,9 +1,10 @@
-"""The process that forks the calls. It holds no door, is never given a call's payload, and is not dumpable.
+"""The process that calls are made of. It holds no door and is forked from the warden before the first frame arrives.
 
-It is forked from the warden before the first frame arrives, imports what makes later forks cheap, and then waits on
-one socket for a set of descriptors. Each set becomes one child: its standard streams are replaced, every other
-descriptor is closed, and `child.run` reads the payload from its own pipe. Forking calls from the process that decodes
-frames would leave the arguments of one call in the memory of the next.
+It imports what every call needs and then waits on one socket for a set of descriptors. In a cage that is used once it
+becomes the call's process itself. In one that serves many it forks a process for each call, is never given a payload,
+and is not dumpable: forking calls from a process that decodes frames would leave the arguments of one call in the
+memory of the next. Either way the standard streams are replaced, every other descriptor is closed, and `child.run`
+reads the payload from a pipe of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import socket
 import struct
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from toolcage.warden import namespaces, supervisor
 
@@ -62,6 +63,8 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
     filters = {machine: binascii.a2b_base64(text) for machine, text in bundle["filters"].items()}
     if filters and not supervisor.try_once(bundle["limits"], filters):
         os._exit(1)
+    if bundle["isolation"] == "container":
+        _serve_once(control, child, bundle["limits"])
     os.dup2(null, 2)  # until here a failure to load is told to the operator
     gc.collect()
     gc.freeze()  # a collection in a child would otherwise copy every page that is shared with it now
@@ -71,15 +74,25 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
         if descriptors is None:
             os._exit(0)
         pid = os.fork()
-        if pid == 0 and filters:
-            _supervise(child, descriptors, bundle["limits"], filters)
         if pid == 0:
-            _become_child(child, descriptors, bundle["limits"], filters)
+            _supervise(child, descriptors, bundle["limits"], filters)
         for descriptor in descriptors:
             os.close(descriptor)
         control.send(STATUS.pack(pid, STARTED))
         control.send(STATUS.pack(pid, _await_end(pid)))
         os.waitpid(pid, 0)
+
+
+def _serve_once(control: socket.socket, child: ModuleType, limits: dict[str, int]) -> NoReturn:
+    """This very process becomes the call's, and is as ready for it as it can be before there is one."""
+    _settle(limits)
+    os.dup2(0, 2)  # until here a failure to load is told to the operator
+    control.send(READY)
+    descriptors = receive(control)
+    if descriptors is None:
+        os._exit(0)
+    control.close()
+    _run(child, descriptors)
 
 
 def _await_end(pid: int) -> int:
@@ -121,22 +134,24 @@ def _supervise(
     child: ModuleType, descriptors: list[int], limits: dict[str, int], filters: dict[str, bytes]
 ) -> None:
     """In the fork, for `namespace` isolation: one process more, between this one and the tool. Never returns."""
+    *others, report = descriptors
+
+    def become_child() -> None:
+        _settle(limits)
+        namespaces.lock_down(filters)
+        _run(child, others)
+
     try:
-        *others, report = descriptors
-        supervisor.supervise(lambda: _become_child(child, others, limits, filters), report, others, limits)
+        supervisor.supervise(become_child, report, others, limits)
     finally:
         os._exit(1)
 
 
-def _become_child(
-    child: ModuleType, descriptors: list[int], limits: dict[str, int], filters: dict[str, bytes]
-) -> None:
-    """In the fork: own streams, nothing else open, killable first, then the tool. Never returns."""
+def _run(child: ModuleType, descriptors: list[int]) -> NoReturn:
+    """Own streams, nothing else open, then the tool."""
     code = 1
     try:
-        payload_fd, result_fd = _arrange(descriptors, limits)
-        if filters:
-            namespaces.lock_down(filters)
+        payload_fd, result_fd = _arrange(descriptors)
         code = child.run(read_payload(payload_fd), result_fd)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
@@ -155,8 +170,14 @@ def become_a_tool() -> None:
     os.nice(5)  # the warden must stay responsive beside a busy tool
 
 
-def _arrange(descriptors: list[int], limits: dict[str, int]) -> tuple[int, int]:
+def _settle(limits: dict[str, int]) -> None:
+    """What a call's process needs that does not depend on the call."""
     become_a_tool()
+    limit_files(limits)
+    os.chdir("/workspace")
+
+
+def _arrange(descriptors: list[int]) -> tuple[int, int]:
     payload, stdout, stderr, result = (os.dup2(fd, 100 + place) for place, fd in enumerate(descriptors))
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
@@ -164,8 +185,6 @@ def _arrange(descriptors: list[int], limits: dict[str, int]) -> tuple[int, int]:
     os.closerange(5, 4096)
     os.set_inheritable(3, False)
     os.set_inheritable(4, False)
-    os.chdir("/workspace")
-    limit_files(limits)
     return payload, result
 
 

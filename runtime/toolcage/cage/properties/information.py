@@ -17,7 +17,7 @@ _WORDS: Final = ("token", "password", "secret", "index-url", "http://", "https:/
 _TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - where one would be
 _METADATA: Final = ("169.254.169.254", "100.100.100.200", "192.0.0.192")
 _MOST_PROCESSES: Final = 3
-"""Warden, zygote and the program itself."""
+"""Warden, zygote and the program itself; in a cage that is used once the last two are one."""
 
 
 def judge(seen: Seen) -> Iterator[Finding]:
