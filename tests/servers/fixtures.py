@@ -11,6 +11,7 @@ import pytest
 from servers.authority import Authority
 from servers.portal import Portal, Serve
 from servers.postgres import PostgresServer
+from servers.smtp import SmtpServer
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +33,22 @@ def postgres(servers_folder: Path, authority: Authority) -> Iterator[PostgresSer
     server = PostgresServer(servers_folder / "pg", authority)
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def smtp_of_session(authority: Authority) -> Iterator[SmtpServer]:
+    """An SMTP server."""
+    server = SmtpServer(authority)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def smtp(smtp_of_session: SmtpServer) -> SmtpServer:
+    """The SMTP server with an empty memory."""
+    smtp_of_session.keeper.delivered.clear()
+    smtp_of_session.keeper.refuse.clear()
+    return smtp_of_session
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from typing import Any, Final
 from toolcage.broker import postgres_wire as wire
 from toolcage.broker.buffered import BufferedReader, Ended
 from toolcage.broker.dial import Resolve, Upstream, UpstreamStream, reach, secure, system_resolve, translated, wrap
+from toolcage.broker.secret import read_secret
 from toolcage.broker.stream import Denied
-from toolcage.errors import ResourceError
 from toolcage.secret_reference import SecretRef
 
 MOST_ITERATIONS: Final = 1_000_000
@@ -249,14 +249,6 @@ class _Login:
     def _nonsense(self, detail: str = "the login went against its protocol") -> Denied:
         text = "the database server could not prove that it is the right one"
         return Denied("egress.login", text, f"{self._config.place}: {detail}")
-
-
-def read_secret(reference: SecretRef) -> str:
-    """The value of `reference`, now. Raises Denied (`egress.secret`), which never holds it."""
-    try:
-        return reference.read()
-    except ResourceError as cause:
-        raise Denied("egress.secret", "the secret of this resource cannot be read", str(cause)) from None
 
 
 def refusal(content: bytes) -> Denied:
