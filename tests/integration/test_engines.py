@@ -202,9 +202,11 @@ def test_an_engine_behind_tls_serves_the_holder_of_a_certificate_and_nobody_else
     certs = certificates(folder)
     server = ("--host", "tcp://127.0.0.1:2376", "--tlsverify", "--tlscacert", f"{certs}/ca.pem",
               "--tlscert", f"{certs}/server-cert.pem", "--tlskey", f"{certs}/server-key.pem")  # fmt: skip
-    ours = {"DOCKER_HOST": "tcp://127.0.0.1:2376", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(certs)}
+    ours = {"DOCKER_HOST": "tcp://127.0.0.1:2376", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(certs),
+            "REQUESTS_CA_BUNDLE": f"{certs}/stranger-cert.pem", "HTTPS_PROXY": "http://127.0.0.1:9"}  # fmt: skip
     with dockerd(folder, archive, *server, **ours) as engine:
         found = engine.answer("print('x' * 300_000); open('f', 'wb').write(bytes(2_000_000)); 6 * 7")
+        assert found["status"] == "ok", found["told"]
         assert (found["data"], found["status"], [item["size"] for item in found["artifacts"]]) == (42, "ok", [2000000])
         assert_all_hold(engine.attested("container"))
         for name in ("cert.pem", "key.pem"):
@@ -212,6 +214,7 @@ def test_an_engine_behind_tls_serves_the_holder_of_a_certificate_and_nobody_else
             shutil.copy(certs / f"stranger-{name}", certs / name)
         refused = engine.answer("6 * 7")
         assert (refused["status"], refused["code"]) == ("unavailable", "engine.unavailable")
+        assert "does not accept the other's certificate" in refused["told"]
         unencrypted = engine.answer("6 * 7", DOCKER_TLS_VERIFY="", DOCKER_CERT_PATH="")
         assert unencrypted["status"] == "unavailable"
 

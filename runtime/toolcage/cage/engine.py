@@ -30,6 +30,11 @@ REQUEST_TIMEOUT_S = 60
 RECENT_S = 30.0
 _NOT_RUNNING = "start Docker (for example `sudo systemctl start docker`), or name its socket in DOCKER_HOST"
 
+_BAD_CERTIFICATE = (
+    "one side does not accept the other's certificate; DOCKER_CERT_PATH (or the context) must hold ca.pem, which "
+    "signed the engine's, and cert.pem with key.pem, which the engine accepts"
+)
+
 
 class Engine:
     """One engine. Cheap to hold; `close()` closes every connection."""
@@ -168,7 +173,8 @@ class Engine:
             raise EngineError(f"the engine refused to {what}: {error.explanation or error}") from error
         except (docker.errors.DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError,
                 OSError) as error:  # fmt: skip
-            raise EngineError(f"could not {what}: no engine answers; {_NOT_RUNNING}") from error
+            why = _BAD_CERTIFICATE if "SSL" in str(error) else f"no engine answers; {_NOT_RUNNING}"
+            raise EngineError(f"could not {what}: {why}") from error
         finally:
             if client is not None:
                 self._give_back(client)
@@ -178,7 +184,7 @@ class Engine:
         with self._lock:
             if self._free:
                 return self._free.pop()
-        return docker.APIClient(
+        return _Client(
             base_url=self._address, tls=self._tls or False, version=self._version, timeout=REQUEST_TIMEOUT_S
         )
 
@@ -192,6 +198,19 @@ class Engine:
                 self._free.append(client)
                 return
         client.close()
+
+
+class _Client(docker.APIClient):
+    """Takes nothing from the environment: with TLS, REQUESTS_CA_BUNDLE would replace the authority that
+    DOCKER_CERT_PATH names, and a proxy for the web is no way to an engine."""
+
+    @property
+    def trust_env(self) -> bool:
+        return False
+
+    @trust_env.setter
+    def trust_env(self, value: bool) -> None:
+        """The session's constructor sets it, before anything else could."""
 
 
 def _knock(address: str | None) -> None:
