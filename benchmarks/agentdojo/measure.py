@@ -128,5 +128,12 @@ def _with_origins(path: Path, declarations: dict[str, ToolDeclaration], *, wide:
         for entry in [*grant.get("allow", []), *grant.get("ask", [])]:
             for argument, sources in entry.get("origin", {}).items():
                 accepted = ["said", *(reading if wide else [])]
-                entry["origin"][argument] = {"not": accepted} if isinstance(sources, dict) else accepted
+                entry["origin"][argument] = _accepting(sources, accepted)
     return load_role_text(json.dumps(stated), path.name, declarations)
+
+
+def _accepting(sources: Any, accepted: list[str]) -> Any:
+    """The same demand, of a value or of the links in it, with other sources."""
+    if isinstance(sources, dict) and "links" in sources:
+        return {"links": _accepting(sources["links"], accepted)}
+    return {"not": accepted} if isinstance(sources, dict) else accepted
