@@ -342,8 +342,9 @@ class Runtime:
             session.memory.used(authorized.valid.declaration.effects)
             async with live_output(authorized.output, on_output) as stream:
                 output = await execute(
-                    approved, means=self._means, session=session.id, on_output=stream, stopwatch=stopwatch
-                )
+                    approved, means=self._means, session=session.id, on_output=stream, on_record=trail.connected,
+                    stopwatch=stopwatch,
+                )  # fmt: skip
             cleaned, released_by = await release(
                 await _cleaned(output), session=session.id, approver=self._approver
             )

@@ -28,6 +28,8 @@ Isolation = Literal["container", "namespace", "session"]
 HtmlMode = Literal["inert", "escape", "clean", "keep"]
 ResourceKind = Literal["database", "endpoint", "mailbox", "calendar", "workspace", "mcp_server"]
 
+PortalKind = Literal["http", "connect", "postgres", "smtp", "imap"]
+
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
@@ -98,6 +100,12 @@ class ToolDeclaration:
     idempotent: bool = False
     accepts_files: bool = False
     trusted: bool = True
+
+    @property
+    def fixed_resources(self) -> frozenset[str]:
+        """The words in `resources` that are no arguments: what the tool always works with, named by its grant alone."""
+        properties = self.parameters.get("properties")
+        return frozenset(self.resources) - frozenset(properties if isinstance(properties, Mapping) else ())
 
     def to_openai(self) -> dict[str, Any]:
         """An entry for the `tools` of a chat completion, as plain JSON data."""
@@ -170,6 +178,22 @@ class OutputTerms:
     html: HtmlMode = "inert"
     redact: tuple[str, ...] = ("secrets",)
     on_injection: Literal["flag", "withhold", "ask"] = "flag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EgressTarget:
+    """A host and port that a cage may connect to: a name in lower case, or `*.` and a domain for every host below."""
+
+    host: str
+    port: int
+
+    def covers(self, other: EgressTarget) -> bool:
+        """Whether whatever `other` permits is permitted by this too."""
+        below = self.host.startswith("*.") and other.host.endswith(self.host[1:])
+        return self.port == other.port and (self.host == other.host or below)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,13 +356,16 @@ class ValidCall:
 
 @sealed
 class AuthorizedCall:
-    """authorize → the role may do this (`allow`) or may once a person agrees (`ask`), on these terms."""
+    """authorize → the role may do this (`allow`) or may once a person agrees (`ask`), on these terms. `resources` maps
+    an argument, or a word that the tool declares, to the resource; `egress` are the hosts that the cage may connect
+    to."""
 
     valid: ValidCall
     role: str
     policy_digest: str
     decision: Decision
     resources: Mapping[str, str]
+    egress: tuple[EgressTarget, ...]
     sandbox: SandboxTerms
     output: OutputTerms
 
@@ -364,7 +391,8 @@ class ApprovedCall:
 @sealed
 class CageOutput:
     """execute → what came back from the cage, every byte of it untrusted. `refusal` is None only when the tool's body
-    ended well. `data` is the frozen JSON value that the body returned."""
+    ended well. `data` is the frozen JSON value that the body returned. `egress_denied` counts connections that a portal
+    refused or broke off, as far as they were told."""
 
     approved: ApprovedCall
     refusal: Refusal | None
@@ -376,6 +404,7 @@ class CageOutput:
     truncated: tuple[Truncation, ...]
     usage: Usage
     private: bool
+    egress_denied: int
 
 
 @sealed

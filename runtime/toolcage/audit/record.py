@@ -19,8 +19,8 @@ import rfc8785
 from toolcage.errors import UsageError
 from toolcage.types import JSON, Facts, SessionFacts, Status, Usage, thaw
 
-EventType = Literal["runtime_start", "pool", "attestation", "runtime_end", "note"]
-RecordType = Literal["runtime_start", "intent", "closing", "pool", "attestation", "runtime_end", "note"]
+EventType = Literal["runtime_start", "connection", "pool", "attestation", "runtime_end", "note"]
+RecordType = Literal["runtime_start", "intent", "connection", "closing", "pool", "attestation", "runtime_end", "note"]
 Payload: TypeAlias = dict[str, str | int]
 
 RECORD_TYPES: Final[tuple[RecordType, ...]] = get_args(RecordType)

@@ -76,6 +76,10 @@ class BufferedReader:
             await self._more(most)
         return self._take(min(most, len(self._kept)))
 
+    def put_back(self, data: bytes) -> None:
+        """Makes `data`, which was read before, the next to be read. It is not counted again."""
+        self._kept[:0] = data
+
     async def _more(self, most: int) -> bool:
         if self._ended:
             return False

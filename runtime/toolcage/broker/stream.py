@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 MIB: Final = 1024 * 1024
+TARGET_CHARS: Final = 2000
 
 Verdict: TypeAlias = Literal["open", "closed", "denied", "failed", "limit", "cancelled"]
 
@@ -70,8 +71,8 @@ class PortalTerms:
 class Connection:
     """What is known of one connection, filled in by its handler: where to, how much, how it ended, for the audit.
 
-    `target` is what was asked for (`host:port`, for `http` with method and path), `address` the pinned address with its
-    port. `reason` is a code (`egress.…`), `detail` the operator's text. Nothing here may hold a secret.
+    `target` is what was asked for (`host:port`, for `http` method and URL of each request), `address` the pinned
+    address with its port. `reason` is a code (`egress.…`), `detail` the operator's text. Nothing here holds a secret.
     """
 
     portal: str
@@ -84,6 +85,11 @@ class Connection:
     reason: str = ""
     message: str = ""
     detail: str = ""
+
+    def add_target(self, target: str) -> None:
+        """One more thing that was asked for on this connection. Of very many, the first are kept."""
+        if len(self.target) < TARGET_CHARS:
+            self.target = f"{self.target}; {target}" if self.target else target
 
     def count_up(self, count: int, terms: PortalTerms) -> None:
         """Counts bytes that leave the cage. Raises Denied (`egress.bytes_up`) above the terms."""

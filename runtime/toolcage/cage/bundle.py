@@ -21,8 +21,8 @@ from toolcage.cage.spec import SHM_BYTES, TMP_INODES, CageSpec
 
 _WARDEN: Final = (
     "toolcage.cage.wire", "toolcage.warden.collect", "toolcage.warden.counters", "toolcage.warden.namespaces",
-    "toolcage.warden.supervisor", "toolcage.warden.zygote", "toolcage.warden.door", "toolcage.warden.call",
-    "toolcage.warden.init", "toolcage.warden.serial", "toolcage.warden.main",
+    "toolcage.warden.portals", "toolcage.warden.supervisor", "toolcage.warden.zygote", "toolcage.warden.door",
+    "toolcage.warden.call", "toolcage.warden.init", "toolcage.warden.serial", "toolcage.warden.main",
 )  # fmt: skip
 _SESSION: Final = ("toolcage.warden.interpreter", "toolcage.warden.lasting")
 _CHILD: Final = ("toolcage.warden.document", "toolcage.warden.child")

@@ -11,7 +11,7 @@ import select
 import socket
 import ssl
 import time
-from typing import Final
+from typing import Final, Protocol
 
 from toolcage.cage import wire
 
@@ -33,6 +33,18 @@ class DoorMalformed(Exception):
     """The cage sent something that is not our protocol. It must be killed."""
 
 
+class Outbox(Protocol):
+    """What others want sent while somebody waits for frames."""
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when there is something."""
+        ...
+
+    def outgoing(self) -> bytes:
+        """Encoded frames; empty when there is nothing."""
+        ...
+
+
 class Door:
     """One attached stream. Used by one thread at a time, except `shut`, which any thread may call."""
 
@@ -44,28 +56,42 @@ class Door:
         self._channel = 0
         self._left = 0
         self._frames: list[wire.Frame] = []
+        self._unsent = memoryview(b"")
         self.last_words = bytearray()
 
     def send(self, encoded: bytes, deadline: float) -> None:
-        """Writes all of it. Raises DoorTimeout at `deadline` (monotonic seconds), DoorClosed when nobody reads."""
-        view = memoryview(encoded)
-        while view:
-            try:
-                view = view[self._socket.send(view) :]
-            except (BlockingIOError, ssl.SSLWantWriteError):
-                self._wait(select.POLLOUT, deadline)
-            except ssl.SSLWantReadError:
-                self._wait(select.POLLIN, deadline)
-            except OSError as error:
-                raise DoorClosed from error
+        """Writes all of it, behind what was taken of an outbox. Raises DoorTimeout at `deadline` (monotonic seconds),
+        DoorClosed when nobody reads."""
+        self._unsent = memoryview(bytes(self._unsent) + encoded if self._unsent else encoded)
+        while self._unsent:
+            if (event := self._push()) is not None:
+                self._wait(event, deadline)
 
-    def receive(self, deadline: float) -> wire.Frame:
-        """The next frame. Raises DoorTimeout, DoorClosed or DoorMalformed."""
+    def receive(self, deadline: float, outbox: Outbox | None = None) -> wire.Frame:
+        """The next frame. What `outbox` has is sent while it is awaited, as far as the cage takes it.
+
+        Raises DoorTimeout, DoorClosed or DoorMalformed.
+        """
         self._check(deadline)
+        if outbox is not None:
+            return self._converse(deadline, outbox)
         while not self._frames:
             self._take(self._read(deadline))
             self._check(deadline)
         return self._frames.pop(0)
+
+    def _converse(self, deadline: float, outbox: Outbox) -> wire.Frame:
+        while True:
+            self._unsent = self._unsent or memoryview(outbox.outgoing())
+            writing = self._push()
+            if self._frames:
+                return self._frames.pop(0)
+            piece, reading = self._try_read()
+            if piece:
+                self._take(piece)
+            elif writing is not None or not self._unsent:
+                self._wait(reading | (writing or 0), deadline, None if self._unsent else outbox.fileno())
+            self._check(deadline)
 
     def silent(self) -> bool:
         """Whether the stream is open and nothing has come: how the door of an idle cage is, and a dead one's is not."""
@@ -97,25 +123,46 @@ class Door:
 
     def _read(self, deadline: float) -> bytes:
         while True:
-            try:
-                piece = self._socket.recv(READ_BYTES)
-            except (BlockingIOError, ssl.SSLWantReadError):
-                self._wait(select.POLLIN, deadline)
-                continue
-            except ssl.SSLWantWriteError:
-                self._wait(select.POLLOUT, deadline)
-                continue
-            except OSError as error:
-                raise DoorClosed from error
-            if not piece:
-                raise DoorClosed
-            return piece
+            piece, event = self._try_read()
+            if piece:
+                return piece
+            self._wait(event, deadline)
 
-    def _wait(self, event: int, deadline: float) -> None:
+    def _try_read(self) -> tuple[bytes, int]:
+        """What is there now, and otherwise what to wait for."""
+        try:
+            piece = self._socket.recv(READ_BYTES)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return b"", select.POLLIN
+        except ssl.SSLWantWriteError:
+            return b"", select.POLLOUT
+        except OSError as error:
+            raise DoorClosed from error
+        if not piece:
+            raise DoorClosed
+        return piece, 0
+
+    def _push(self) -> int | None:
+        """Writes what goes now. What to wait for before the rest goes; None when something went or nothing waits."""
+        if not self._unsent:
+            return None
+        try:
+            self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            return select.POLLOUT
+        except ssl.SSLWantReadError:
+            return select.POLLIN
+        except OSError as error:
+            raise DoorClosed from error
+        return None
+
+    def _wait(self, event: int, deadline: float, beside: int | None = None) -> None:
         left = deadline - time.monotonic()
         if left <= 0:
             raise DoorTimeout
         poller = select.poll()
+        if beside is not None:
+            poller.register(beside, select.POLLIN)
         try:
             poller.register(self._socket, event)
         except ValueError as error:  # closed by another thread

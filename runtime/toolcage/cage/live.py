@@ -23,6 +23,7 @@ from toolcage.cage.bundle import COMMAND, encode_bundle, sources
 from toolcage.cage.compiled import CODE_BYTES, CompiledModules
 from toolcage.cage.door import Door, DoorClosed, DoorMalformed, DoorTimeout
 from toolcage.cage.engine import Engine
+from toolcage.cage.portals import OnConnection, Switch
 from toolcage.cage.report import MIB, Broken, CageReport, CallOrder, CollectedFile, EngineState
 from toolcage.cage.spec import LABEL_HOST, LABEL_LEASE, LABEL_RUNTIME, CageSpec, container_config
 from toolcage.errors import EngineError
@@ -163,8 +164,11 @@ class LiveCage:
         """Whether an idle cage's door is still open. Costs nothing, and tells one that died on the shelf."""
         return self._door.silent()
 
-    def call(self, order: CallOrder, on_output: OnOutput | None = None) -> CageReport:
-        """Runs one call. Never raises for what the cage does: the report says it.
+    def call(
+        self, order: CallOrder, on_output: OnOutput | None = None, on_connection: OnConnection | None = None
+    ) -> CageReport:
+        """Runs one call. Never raises for what the cage does: the report says it. `on_connection` is given each
+        connection that is made through a portal of the order.
 
         A cage is used once; with `namespace` isolation it stays `reusable` after a call that ended well, with `session`
         isolation also after one whose program failed in an ordinary way.
@@ -177,15 +181,19 @@ class LiveCage:
         started = time.monotonic()
         deadline = started + order.wall_s + GRACE_S
         broken: Broken | None = None
+        switch = Switch(order.portals, on_connection) if order.portals and on_connection is not None else None
         try:
             self._send_order(order, deadline)
-            self._listen(intake, deadline)
+            self._listen(intake, deadline, switch)
         except DoorTimeout:
             broken = "host_deadline"
         except DoorClosed:
             broken = "closed"
         except (DoorMalformed, wire.WireError):
             broken = "malformed"
+        finally:
+            if switch is not None:
+                switch.close()
         if self._cancelled.is_set():
             broken = "cancelled"
         report = intake.report(broken, time.monotonic() - started, self.last_words())
@@ -198,19 +206,27 @@ class LiveCage:
         payload = json.dumps(document, ensure_ascii=True, allow_nan=False).encode()
         content = b"".join([struct.pack("!I", len(payload)), payload, *(item.content for item in order.files)])
         control = wire.encode_control(
-            op="call", wall_s=order.wall_s, output_bytes=order.output_bytes, result_bytes=order.result_bytes
-        )
+            op="call", wall_s=order.wall_s, output_bytes=order.output_bytes, result_bytes=order.result_bytes,
+            portals=[portal.port for portal in order.portals],
+        )  # fmt: skip
         self._door.send(control + wire.encode_stream(wire.PAYLOAD, content), deadline)
 
-    def _listen(self, intake: _Intake, deadline: float) -> None:
+    def _listen(self, intake: _Intake, deadline: float, switch: Switch | None) -> None:
+        ping_due = time.monotonic() + PING_EVERY_S
         while not intake.done:
-            now = time.monotonic()
+            if time.monotonic() >= ping_due:  # also for a cage that never stops talking: it must hear from us
+                self._door.send(wire.encode(wire.PING), deadline)
+                ping_due = time.monotonic() + PING_EVERY_S
             try:
-                intake.take(self._door.receive(min(deadline, now + PING_EVERY_S)))
+                frame = self._door.receive(min(deadline, ping_due), switch)
             except DoorTimeout:
                 if time.monotonic() >= deadline:
                     raise
-                self._door.send(wire.encode(wire.PING), deadline)
+                continue
+            if switch is not None and wire.is_portal(frame):
+                switch.take(frame)
+            else:
+                intake.take(frame)
 
     def kill(self) -> None:
         """Ends whatever runs in it, from any thread; a waiting `call` returns a `cancelled` report."""
@@ -301,7 +317,8 @@ class _Intake:
         if op == "done":
             self._report = message
         elif op == "artifact" and isinstance(stream, int) and isinstance(name, str):
-            if len(self._open) >= ARTIFACT_COUNT or stream < wire.FIRST_FREE_STREAM or stream in self._open:
+            known = wire.FIRST_FREE_STREAM <= stream < wire.FIRST_PORTAL_STREAM and stream not in self._open
+            if len(self._open) >= ARTIFACT_COUNT or not known:
                 raise DoorMalformed("an artifact that may not be sent")
             try:
                 self._open[stream] = (bytes.fromhex(name)[:512], bytearray())

@@ -75,6 +75,12 @@ def _limit(limit: str, report: CageReport, wall_s: float) -> Refusal:
             status="limit_exceeded", code="limit.result", message="the tool returned more data than its limit",
             hint=_OUTPUT_HINT,
         )  # fmt: skip
+    if limit == "portal":
+        return Refusal(
+            status="tool_error", code="portal.taken",
+            message="something that an earlier call of this session left running holds the port of a portal",
+            hint="Call again: what the session kept has been ended.", retryable=True,
+        )  # fmt: skip
     return Refusal(status="unavailable", code="cage.unknown_limit", message="the sandbox answered in an unknown way")
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from toolcage.cage.portals import Portal
 from toolcage.types import InputFile
 
 MIB: Final = 1024 * 1024
-LIMITS: Final = ("wall", "output", "result")
+LIMITS: Final = ("wall", "output", "result", "portal")
 Broken = Literal["closed", "malformed", "host_deadline", "cancelled"]
 
 
@@ -18,7 +19,7 @@ class CallOrder:
     """One call for a cage: the payload document, attached files, and limits in seconds and bytes.
 
     `output_bytes` caps stdout and stderr each; a program that writes more is ended. `result_bytes` caps what a tool's
-    body returns.
+    body returns. `portals` are the ways out that it has, and they are there for this call alone.
     """
 
     payload: Mapping[str, object]
@@ -26,6 +27,7 @@ class CallOrder:
     wall_s: float
     output_bytes: int = 8 * MIB
     result_bytes: int = 4 * MIB
+    portals: tuple[Portal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

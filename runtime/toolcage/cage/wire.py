@@ -5,6 +5,11 @@ JSON objects, DATA payloads raw bytes of one stream. Both sides treat the other'
 compared with a cap before anything is allocated, an unknown type or a control payload that is not a JSON object is a
 `WireError`, and a decoder that has raised once stays broken.
 
+A connection of a portal is a stream with an id from FIRST_PORTAL_STREAM on, used once in a call. The cage opens it
+(OPEN); each side sends DATA within the credit that the other gives (CREDIT, from PORTAL_WINDOW on), END for the end of
+its own data, and CLOSE as its last frame, after which it takes no notice of the stream. With the other's CLOSE the
+stream is gone.
+
 What it does not do: say which frames make sense when. That is the reader's business on each side.
 """
 
@@ -15,7 +20,9 @@ import struct
 
 HEADER = struct.Struct("!IBI")
 CONTROL, DATA, END, PING = 1, 2, 3, 4
-_TYPES = frozenset((CONTROL, DATA, END, PING))
+OPEN, CREDIT, CLOSE = 5, 6, 7
+_TYPES = frozenset((CONTROL, DATA, END, PING, OPEN, CREDIT, CLOSE))
+PORTAL_TYPES = frozenset((OPEN, CREDIT, CLOSE))
 
 MAX_DATA_BYTES = 256 * 1024
 MAX_CONTROL_BYTES = 64 * 1024
@@ -30,7 +37,20 @@ NO_NAMESPACES = "namespaces are not available in this container"
 """What a cage says on stderr when the host cannot give it `namespace` isolation."""
 FIRST_FREE_STREAM = 16
 
-_CAPS = {CONTROL: MAX_CONTROL_BYTES, DATA: MAX_DATA_BYTES, END: 0, PING: 0}
+FIRST_PORTAL_STREAM = 4096
+PORTAL_WINDOW = 128 * 1024
+"""How many bytes of one connection may be under way in each direction before the receiver gives credit."""
+PORTAL_PIECE = 32 * 1024
+MAX_PORTALS = 16
+MAX_PORTAL_STREAMS = 32
+"""Connections that one call may have open at once, over all its portals."""
+MAX_PORTAL_OPENS = 4096
+"""Connections that one call may open in all."""
+CREDIT_BYTES = struct.Struct("!I")
+GENTLY, AT_ONCE = b"\x00", b"\x01"
+"""What a CLOSE says: that data sent before it is still to be delivered, or that nothing more is."""
+
+_CAPS = {CONTROL: MAX_CONTROL_BYTES, DATA: MAX_DATA_BYTES, END: 0, PING: 0, OPEN: 1, CREDIT: 4, CLOSE: 1}
 
 
 class WireError(Exception):
@@ -70,6 +90,11 @@ def encode(frame_type: int, stream: int = 0, payload: bytes = b"") -> bytes:
 def encode_control(**fields: object) -> bytes:
     """A CONTROL frame of the given fields, one of which is `op`."""
     return encode(CONTROL, 0, json.dumps(fields, ensure_ascii=True, allow_nan=False).encode())
+
+
+def is_portal(frame: Frame) -> bool:
+    """Whether the frame belongs to a connection of a portal rather than to the call itself."""
+    return frame.type in PORTAL_TYPES or (frame.type in (DATA, END) and frame.stream >= FIRST_PORTAL_STREAM)
 
 
 def encode_stream(stream: int, content: bytes) -> bytes:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from toolcage.errors import Refused
 from toolcage.policy.decide import decide
-from toolcage.policy.model import NOTHING_KNOWN, Role
+from toolcage.policy.model import NOTHING_KNOWN, Grant, Role
 from toolcage.types import AuthorizedCall, Decision, Refusal, SessionFacts, ValidCall, claim_seal, require
 
 _mint = claim_seal(AuthorizedCall)
@@ -31,7 +31,8 @@ def authorize(valid: ValidCall, *, role: Role, known: SessionFacts = NOTHING_KNO
         role=role.name,
         policy_digest=role.digest,
         decision=decision,
-        resources=_named_resources(valid),
+        resources=_named_resources(valid, grant),
+        egress=grant.egress,
         sandbox=grant.sandbox,
         output=grant.output,
     )
@@ -48,7 +49,12 @@ def _refusal(decision: Decision) -> Refusal:
     )
 
 
-def _named_resources(valid: ValidCall) -> Mapping[str, str]:
-    """argument → the resource that it names, for the arguments that name one."""
-    named = {name: valid.arguments.get(name) for name in valid.declaration.resources}
+def _named_resources(valid: ValidCall, grant: Grant) -> Mapping[str, str]:
+    """argument → the resource that it names, for the arguments that name one; what the tool always works with from its
+    grant."""
+    fixed = valid.declaration.fixed_resources
+    named = {
+        name: next(iter(grant.resources.get(name, ())), None) if name in fixed else valid.arguments.get(name)
+        for name in valid.declaration.resources
+    }
     return MappingProxyType({name: value for name, value in named.items() if isinstance(value, str)})

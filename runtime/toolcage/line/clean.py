@@ -56,6 +56,8 @@ def clean(output: CageOutput, exact_secrets: Sequence[str] = (), *, released: bo
         findings["truncated"] = max(findings["truncated"], 1)
     if "session" in already:  # its variables and files, not something of this output
         findings["session_restarted"] = 1
+    if output.egress_denied:
+        findings["egress_denied"] = output.egress_denied
     withheld = bool(findings["injection_suspected"]) and terms.on_injection != "flag" and not released
     return _mint(
         output=output,

@@ -15,15 +15,18 @@ import re
 import threading
 import time
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from toolcage.broker.broker import OnRecord
+from toolcage.broker.stream import Connection
 from toolcage.cage.live import CageRecipe, LiveCage, OnOutput
 from toolcage.cage.outcome import classify, exit_code
 from toolcage.cage.pool import PoolBusy, PoolClosed
 from toolcage.cage.report import MIB, CageReport, CallOrder
 from toolcage.errors import EngineError, ImageError, Refused, ResourceError
 from toolcage.line.means import Means
+from toolcage.line.portals import Opened
 from toolcage.types import (
     JSON,
     ApprovedCall,
@@ -77,6 +80,7 @@ class _Run:
     means: Means
     session: str
     on_output: OnOutput | None
+    on_record: OnRecord
     stopwatch: Stopwatch
     lock: threading.Lock = field(default_factory=threading.Lock)
     cage: LiveCage | None = None
@@ -104,11 +108,13 @@ async def execute(
     means: Means,
     session: str,
     on_output: OnOutput | None = None,
+    on_record: OnRecord = lambda record: None,
     stopwatch: Stopwatch | None = None,
 ) -> CageOutput:
     """The output of the call, whatever it was. `on_output` gets (`stdout` or `stderr`, bytes) as they come, from a
     worker thread. `session` is whose call it is: with `session` isolation it meets what earlier ones left.
-    `stopwatch` is started when the call gets its cage.
+    `on_record` is told, from the broker's thread, of each connection through a portal that is over; of all of them by
+    the time this returns. `stopwatch` is started when the call gets its cage.
 
     Raises Refused when nothing ran: `busy`, `unavailable`, or `approval_required` for an approval that expired or was
     used. Cancelling the task kills the cage before the cancellation goes on.
@@ -121,8 +127,9 @@ async def execute(
                     hint="Ask again.", retryable=True)
         )  # fmt: skip
     run = _Run(
-        approved=approved, means=means, session=session, on_output=on_output, stopwatch=stopwatch or Stopwatch()
-    )
+        approved=approved, means=means, session=session, on_output=on_output, on_record=on_record,
+        stopwatch=stopwatch or Stopwatch(),
+    )  # fmt: skip
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[CageOutput] = loop.create_future()
     threading.Thread(target=_work, args=(run, loop, ended), daemon=True, name="toolcage-call").start()
@@ -182,6 +189,7 @@ def _execute(run: _Run) -> CageOutput:
     authorized = run.approved.screened.authorized
     queued = time.monotonic()
     try:
+        opened = run.means.portals(authorized)
         cage, lost = run.means.take(authorized, run.session)
     except PoolBusy:
         raise _unready("busy", "pool.busy", "every sandbox is in use", None) from None
@@ -197,23 +205,43 @@ def _execute(run: _Run) -> CageOutput:
     try:
         if not run.hold(cage):
             raise _unready("cancelled", "call.cancelled", "the call was cancelled", None)
-        order = _order(run, cage.recipe)
-        report = cage.call(order, run.on_output)
+        order = _order(run, cage.recipe, opened)
+        report, denied = _call(run, cage, order, opened)
         state = cage.state() if report.broken is not None else None
         if report.broken is not None:
             cage.kill()
     finally:
         run.means.give_back(cage)
-    return _output(run.approved, report, classify(report, state, wall_s=order.wall_s), queue_s, lost=lost)
+    refusal = classify(report, state, wall_s=order.wall_s)
+    return _output(run.approved, report, refusal, queue_s, lost=lost, denied=denied)
 
 
-def _order(run: _Run, recipe: CageRecipe) -> CallOrder:
+def _call(
+    run: _Run, cage: LiveCage, order: CallOrder, opened: tuple[Opened, ...]
+) -> tuple[CageReport, tuple[Connection, ...]]:
+    """The call in its cage, its portals open meanwhile. Every connection is over when this returns. What was refused is
+    the second."""
+    if not opened:
+        return cage.call(order, run.on_output), ()
+    try:
+        passage = run.means.passage(opened, run.on_record)
+    except PoolClosed:
+        raise _unready("unavailable", "runtime.closed", "the runtime is shutting down", None) from None
+    denied: tuple[Connection, ...] = ()
+    try:
+        report = cage.call(order, run.on_output, lambda portal, stream: passage.connect(portal.name, stream))
+    finally:
+        denied = passage.end()
+    return report, denied
+
+
+def _order(run: _Run, recipe: CageRecipe, opened: tuple[Opened, ...]) -> CallOrder:
     authorized = run.approved.screened.authorized
     payload = {
         "action": "call",
         "tool": run.means.tool(authorized, recipe),
         "arguments": thaw(authorized.valid.arguments),
-        "context": run.means.context(authorized),
+        "context": run.means.context(authorized, opened),
     }
     return CallOrder(
         payload=payload,
@@ -221,18 +249,25 @@ def _order(run: _Run, recipe: CageRecipe) -> CallOrder:
         wall_s=authorized.sandbox.wall_s,
         output_bytes=max(OUTPUT_FLOOD, authorized.output.max_bytes),
         result_bytes=max(RESULT_BYTES, authorized.output.max_bytes),
+        portals=tuple(item.portal for item in opened),
     )
 
 
 def _output(
-    approved: ApprovedCall, report: CageReport, refusal: Refusal | None, queue_s: float, *, lost: bool
+    approved: ApprovedCall,
+    report: CageReport,
+    refusal: Refusal | None,
+    queue_s: float,
+    *,
+    lost: bool,
+    denied: tuple[Connection, ...] = (),
 ) -> CageOutput:
     authorized = approved.screened.authorized
     data, failure = None, None
     if refusal is None or (refusal.code == "program.exit" and report.result):
         data, failure = _read_result(report, authorized)
     artifacts = _artifacts(report, authorized)
-    judged = failure or refusal
+    judged = _with_denials(failure or refusal, denied)
     return _mint(
         approved=approved,
         refusal=judged,
@@ -250,7 +285,16 @@ def _output(
             bytes_out=sum(report.written.values()) + sum(item.size for item in artifacts),
         ),
         private="reads_private" in authorized.valid.declaration.effects,
+        egress_denied=len(denied),
     )
+
+
+def _with_denials(refusal: Refusal | None, denied: tuple[Connection, ...]) -> Refusal | None:
+    """A call that failed is told, besides its own hint, what a portal refused: most likely that is why."""
+    if refusal is None or not denied:
+        return refusal
+    told = dict.fromkeys(f"A connection was refused: {item.message} ({item.reason})." for item in denied[:3])
+    return replace(refusal, hint=" ".join([*told, *([refusal.hint] if refusal.hint else [])]))
 
 
 def _read_result(report: CageReport, authorized: AuthorizedCall) -> tuple[JSON, Refusal | None]:

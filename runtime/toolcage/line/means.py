@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from toolcage.broker.broker import Broker, OnRecord, Passage
+from toolcage.broker.pace import Pace
 from toolcage.cage import sweep
 from toolcage.cage.compiled import CompiledModules
 from toolcage.cage.data import Snapshot, Snapshots
@@ -29,6 +31,7 @@ from toolcage.cage.session_cages import LEASE_S, Holder, SessionCages
 from toolcage.cage.spec import CageSpec
 from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
+from toolcage.line.portals import PROXY, Opened, open_portals
 from toolcage.resources import Resources, SqliteDatabase
 from toolcage.tools.registry import RegisteredTool, ToolRegistry, builtin_tools
 from toolcage.tools.shipping import Shipment
@@ -72,6 +75,8 @@ class Means:
         self._images: dict[str, tuple[str, frozenset[str]]] = {}
         self._compiled = CompiledModules(state_dir)
         self._snapshots = Snapshots()
+        self._broker = Broker()
+        self._pace = Pace()
         self._latest: dict[tuple[str, ...], CageRecipe] = {}
 
     def pool(self) -> Pool:
@@ -153,8 +158,20 @@ class Means:
         """The payload's part that says which tool to run, with the sources that the cage does not have yet."""
         return _without_known(self._tool(authorized.valid.declaration.name).shipment, recipe)
 
-    def context(self, authorized: AuthorizedCall) -> Mapping[str, object]:
-        """What the tool's body may know besides its arguments: resources, what its grant leaves open, limits."""
+    def portals(self, authorized: AuthorizedCall) -> tuple[Opened, ...]:
+        """The ways out that this call has. Raises ResourceError, for a secret that is not there too."""
+        return open_portals(authorized, self._resources, self._pace)
+
+    def passage(self, opened: tuple[Opened, ...], on_record: OnRecord) -> Passage:
+        """What serves the connections through these portals until the call ends. Raises PoolClosed."""
+        try:
+            return self._broker.passage({item.portal.name: item.way for item in opened}, on_record)
+        except RuntimeError:
+            raise PoolClosed from None
+
+    def context(self, authorized: AuthorizedCall, opened: tuple[Opened, ...] = ()) -> Mapping[str, object]:
+        """What the tool's body may know besides its arguments: resources, what its grant leaves open, limits, and where
+        its portals are."""
         sql = authorized.decision.sql
         return {
             "resources": {
@@ -169,6 +186,8 @@ class Means:
                 "columns_except": sorted(sql.columns_except),
                 "max_rows": sql.max_rows,
             },
+            "portals": {item.portal.name: item.told() for item in opened if item.portal.name != PROXY},
+            "proxy": next((item.told() for item in opened if item.portal.name == PROXY), None),
             "session": authorized.sandbox.isolation == "session",
             "limits": {"max_bytes": authorized.output.max_bytes, "wall_s": authorized.sandbox.wall_s},
         }
@@ -225,6 +244,7 @@ class Means:
             sessions.close()
         if pool is not None:
             pool.close()
+        self._broker.close()
         if engine is not None:
             engine.close()
         self._snapshots.close()

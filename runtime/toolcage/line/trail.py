@@ -9,12 +9,14 @@ before any policy was asked, large ones are recorded by their digest alone, so t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Final
 
 from toolcage.audit.log import AuditLog, Ticket
-from toolcage.audit.record import Closing, Intent, facts_text, session_facts_text
+from toolcage.audit.record import Closing, Event, Intent, facts_text, session_facts_text
+from toolcage.broker.broker import Record
 from toolcage.errors import AuditError, Refused, UsageError
-from toolcage.types import ApprovedCall, AuthorizedCall, Refusal, SessionFacts, ToolCall, Usage, ValidCall
+from toolcage.types import JSON, ApprovedCall, AuthorizedCall, Refusal, SessionFacts, ToolCall, Usage, ValidCall
 
 MOST_REFUSED_BYTES: Final = 16 * 1024
 _UNWRITABLE: Final = "the audit log cannot be written"
@@ -68,6 +70,23 @@ class Trail:
     def released(self, by: str | None) -> None:
         """Who let the model read an output that speaks to it, if anybody was asked and did."""
         self._fields["released_by"] = by
+
+    def connected(self, record: Record) -> None:
+        """Writes that a connection of the call is over. Called in the broker's thread; the closing record, which comes
+        later, cannot be written either where this cannot."""
+        note = record.connection
+        detail: dict[str, JSON] = {
+            "call_id": self.call_id, "tool": self._fields.get("tool"), "portal": note.portal, "kind": note.kind,
+            "target": note.target, "address": note.address, "bytes_up": note.bytes_up, "bytes_down": note.bytes_down,
+            "milliseconds": round(record.seconds * 1000), "verdict": note.verdict, "reason": note.reason,
+            "detail": note.detail[:1000], "count": record.count,
+        }  # fmt: skip
+        told = {name: value for name, value in detail.items() if value not in ("", None)}
+        with contextlib.suppress(AuditError, UsageError):
+            self._log.append(
+                Event(type="connection", session=self._fields["session"], role=self._fields["role"],
+                      policy_digest=self._fields["policy_digest"], detail=told)
+            )  # fmt: skip
 
     @property
     def call_id(self) -> str:

@@ -159,7 +159,10 @@ def _resource_refusal(grant: Grant, arguments: Mapping[str, JSON]) -> Decision |
     for argument, kind in grant.declaration.resources.items():
         granted = grant.resources.get(argument, frozenset())
         value = arguments.get(argument)
-        if argument not in arguments or (isinstance(value, str) and value in granted):
+        if argument in grant.declaration.fixed_resources:
+            if granted:
+                continue
+        elif argument not in arguments or (isinstance(value, str) and value in granted):
             continue
         return Decision(
             effect="deny",

@@ -66,6 +66,7 @@ def _grant(tool: str, old: Grant, new: Grant) -> Iterator[Change]:
     yield from _entries(tool, "ask", old.ask, new.ask, "lost")
     yield from _entries(tool, "deny", old.deny, new.deny, "lost")
     yield from _resources(tool, old, new)
+    yield from _egress(tool, old, new)
     yield from _effects(tool, old, new)
     yield from _limits(tool, old, new)
     yield from _terms(tool, old, new)
@@ -89,6 +90,16 @@ def _resources(tool: str, old: Grant, new: Grant) -> Iterator[Change]:
             yield Change(direction="gained", tool=tool, text=f"{argument}: {name}")
         for name in sorted(before - after):
             yield Change(direction="lost", tool=tool, text=f"{argument}: {name}")
+
+
+def _egress(tool: str, old: Grant, new: Grant) -> Iterator[Change]:
+    for target in sorted(set(new.egress) - set(old.egress), key=str):
+        covered = any(other.covers(target) for other in old.egress)
+        yield Change(direction="lost" if covered else "gained", tool=tool, text=f"egress: {target}")
+    for target in sorted(set(old.egress) - set(new.egress), key=str):
+        covered = any(other.covers(target) for other in new.egress)
+        if not covered:
+            yield Change(direction="lost", tool=tool, text=f"egress removed: {target}")
 
 
 def _effects(tool: str, old: Grant, new: Grant) -> Iterator[Change]:

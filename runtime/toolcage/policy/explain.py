@@ -80,6 +80,7 @@ def _branch(
         denies,
         Node(text="flows", children=tuple(_flow(flow, declaration, known) for flow in role.flows)),
         Node(text="resources", children=tuple(_resources(grant.resources, declaration, arguments))),
+        Node(text="egress", children=tuple(Node(text=str(target)) for target in grant.egress)),
         tried("ask", grant.ask),
         allows,
         Node(text="limits", children=tuple(
@@ -115,7 +116,10 @@ def _resources(
     granted: Mapping[str, frozenset[str]], declaration: ToolDeclaration, arguments: Mapping[str, JSON]
 ) -> Iterable[Node]:
     for argument, kind in declaration.resources.items():
-        if argument in arguments:
+        if argument in declaration.fixed_resources:
+            name = ", ".join(granted.get(argument, ())) or "none"
+            yield Node(text=f"{argument}, a {kind}: {name}", outcome="miss" if name == "none" else "match")
+        elif argument in arguments:
             names = granted.get(argument, frozenset())
             value = arguments[argument]
             named = isinstance(value, str) and value in names

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from toolcage.policy.limits import SPANS, Measure
-from toolcage.policy.places import HOST_PATTERN, broad_folder, broad_host
+from toolcage.policy.places import EGRESS_PATTERN, HOST_PATTERN, broad_folder, broad_host, egress_target
 from toolcage.policy.rules import MAX_ROWS
 from toolcage.quantities import GIB, MIB, number_between, size_bytes, time_seconds
-from toolcage.types import EFFECTS, KINDS, STATUSES, Effect, HtmlMode, Isolation, Kind, Status
+from toolcage.types import EFFECTS, KINDS, STATUSES, Effect, EgressTarget, HtmlMode, Isolation, Kind, Status
 
 _METASCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
 SIZE_SCHEMA: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,8}(B|KiB|MiB|GiB)$"}
@@ -115,8 +115,19 @@ def _bound(check: Callable[[str], str | None]) -> Callable[[Any], Any]:
     return checked
 
 
+def _egress(value: Any) -> EgressTarget:
+    if not isinstance(value, str):
+        raise ValueError("write a host and its port, such as `api.example.com:443`")
+    return egress_target(value)
+
+
 _HostName: TypeAlias = Annotated[
     str, BeforeValidator(_bound(broad_host)), WithJsonSchema({"type": "string", "pattern": HOST_PATTERN})
+]
+_Egress: TypeAlias = Annotated[
+    EgressTarget,
+    PlainValidator(_egress),
+    WithJsonSchema({"type": "string", "pattern": EGRESS_PATTERN}),
 ]
 _Folder: TypeAlias = Annotated[str, BeforeValidator(_bound(broad_folder)), WithJsonSchema({"type": "string"})]
 _Domain: TypeAlias = Annotated[str, Field(pattern=DOMAIN_PATTERN)]
@@ -284,7 +295,7 @@ class GrantFile(_Strict):
     ask: Annotated[list[_Entry], Field(min_length=1)] = []
     deny: list[_Entry] = []
     resources: dict[str, Annotated[list[_Name], Field(min_length=1)]] = {}
-    egress: Annotated[list[_HostName], Field(min_length=1)] = _ABSENT
+    egress: Annotated[list[_Egress], Field(min_length=1, max_length=64)] = []
     sandbox: SandboxFile = SandboxFile()
     output: OutputFile = OutputFile()
     limits: LimitsFile = LimitsFile()

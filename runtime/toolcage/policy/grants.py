@@ -7,7 +7,7 @@ states and never loosens it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,12 +20,22 @@ from toolcage.policy.limits import MEASURES, Limit, parse_limit
 from toolcage.policy.model import Grant
 from toolcage.quantities import size_text
 from toolcage.strict_yaml import Document, KeyPath
-from toolcage.types import ISOLATION_STRENGTH, OutputTerms, SandboxTerms, ToolDeclaration
+from toolcage.types import (
+    ISOLATION_STRENGTH,
+    Effect,
+    EgressTarget,
+    OutputTerms,
+    SandboxTerms,
+    ToolDeclaration,
+)
 
 _SANDBOX_FIELDS: Final = {
     "image": "image", "memory": "memory_bytes", "cpus": "cpus", "wall": "wall_s", "pids": "pids", "tmp": "tmp_bytes",
     "isolation": "isolation", "runtime": "runtime",
 }  # fmt: skip
+
+_OUTWARD: Final[frozenset[Effect]] = frozenset(("sends", "reads_untrusted"))
+"""What a tool does whose cage may connect to hosts of the policy, whatever it says of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +57,7 @@ class GrantCompiler:
         if not file.allow and not file.ask:
             self.findings.add(path, "has neither an allow nor an ask entry, so it grants nothing; write"
                                     " `allow: [{}]` for every valid call, or remove the tool")  # fmt: skip
-        if "egress" in file.model_fields_set:
-            self.findings.add((*path, "egress"), "is not enforced by this version: cages have no network at all, and"
-                                                 " no way out is opened; remove it")  # fmt: skip
+        self._check_egress(file.egress, (*path, "egress"))
         declaration = self._tightened(declared, file, path)
         resources = self._resources(declaration, file, (*path, "resources"))
         entries = EntryCompiler(
@@ -73,6 +81,7 @@ class GrantCompiler:
             line=self.document.line(path),
             limits=tuple(limit for limit in limits if limit.span != "call"),
             accept_weaker=file.accept_weaker if "accept_weaker" in file.model_fields_set else None,
+            egress=tuple(file.egress),
             stated=_stated(file),
         )
 
@@ -112,7 +121,7 @@ class GrantCompiler:
         if stated is None and self.has_flows and not declared.trusted:
             self.findings.add(path, "the flows of this file need to know what this tool does, and its own word is not"
                                     " trusted; state `effects: […]`, `effects: []` for none")  # fmt: skip
-        effects = declared.effects | set(stated or ())
+        effects = declared.effects | set(stated or ()) | (_OUTWARD if file.egress else frozenset())
         if kinds == dict(declared.kinds) and effects == declared.effects:
             return declared
         return replace(declared, kinds=MappingProxyType(kinds), effects=effects)
@@ -125,10 +134,26 @@ class GrantCompiler:
                                                      f" arguments that do: {known}")  # fmt: skip
         required = declaration.parameters.get("required")
         for argument, kind in declaration.resources.items():
-            if argument not in file.resources and isinstance(required, tuple | list) and argument in required:
+            if argument in declaration.fixed_resources:
+                self._check_fixed(declaration, argument, file, path)
+            elif argument not in file.resources and isinstance(required, tuple | list) and argument in required:
                 self.findings.add(path[:-1], f"every call would be refused: no {kind} is granted for `{argument}`;"
                                              f" write `resources: {{{argument}: [NAME]}}`")  # fmt: skip
         return {argument: frozenset(names) for argument, names in file.resources.items()}
+
+    def _check_fixed(self, declaration: ToolDeclaration, word: str, file: GrantFile, path: KeyPath) -> None:
+        """A resource that no argument names is the grant's to name: one, so that it is clear which is meant."""
+        named = file.resources.get(word, [])
+        if len(named) != 1:
+            kind = declaration.resources[word]
+            self.findings.add(path if named else path[:-1], f"{declaration.name} works with exactly one {kind}, and the"
+                              f" grant names {len(named)}; write `resources: {{{word}: [NAME]}}`")  # fmt: skip
+
+    def _check_egress(self, targets: Sequence[EgressTarget], path: KeyPath) -> None:
+        for index, target in enumerate(targets):
+            wider = next((other for other in targets if other != target and other.covers(target)), None)
+            if target in targets[:index] or wider is not None:
+                self.findings.add((*path, index), f"`{target}` is covered by `{wider or target}` already; remove one")
 
     def _sandbox(self, declaration: ToolDeclaration, file: GrantFile, path: KeyPath) -> SandboxTerms:
         terms = _merged(declaration, file.sandbox)

@@ -25,6 +25,7 @@ from toolcage.policy.rules import SqlRule as SqlRule
 from toolcage.policy.shown import shown
 from toolcage.types import (
     JSON,
+    EgressTarget,
     Facts,
     OutputTerms,
     ResourceKind,
@@ -151,7 +152,8 @@ class Grant:
     """What one role may do with one tool. `resources` holds the granted names per argument that names a resource.
 
     `declaration` is the tool's own, tightened by the grant's `kinds` and `effects`. `stated` are the keys of `sandbox`
-    and `output` that the file writes, in its own words, to compare files by.
+    and `output` that the file writes, in its own words, to compare files by. `egress` are the hosts that its cage may
+    connect to.
     """
 
     tool: str
@@ -166,6 +168,7 @@ class Grant:
     line: int
     limits: tuple[Limit, ...] = ()
     accept_weaker: str | None = None
+    egress: tuple[EgressTarget, ...] = ()
     stated: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 

@@ -14,7 +14,15 @@ from types import MappingProxyType
 from typing import Final
 
 from toolcage.policy.model import Grant, Role
-from toolcage.types import ISOLATION_STRENGTH, HtmlMode, Kind, OutputTerms, SandboxTerms, ToolDeclaration
+from toolcage.types import (
+    ISOLATION_STRENGTH,
+    EgressTarget,
+    HtmlMode,
+    Kind,
+    OutputTerms,
+    SandboxTerms,
+    ToolDeclaration,
+)
 
 _HTML_STRICTNESS: Final[Mapping[HtmlMode, int]] = MappingProxyType({"keep": 0, "clean": 1, "inert": 2, "escape": 3})
 _ON_INJECTION: Final = MappingProxyType({"flag": 0, "ask": 1, "withhold": 2})
@@ -51,11 +59,23 @@ def _as_ceiling(role: Role, declarations: Mapping[str, ToolDeclaration]) -> Role
 
 
 def _under(grant: Grant, others: Sequence[Grant], declarations: Mapping[str, ToolDeclaration]) -> Grant:
-    sandbox, output = grant.sandbox, grant.output
+    sandbox, output, egress, resources = grant.sandbox, grant.output, grant.egress, dict(grant.resources)
     for other in others:
         sandbox = stricter_sandbox(sandbox, other.sandbox, grant.tool)
         output = stricter_output(output, other.output)
-    return replace(grant, declaration=declarations[grant.tool], sandbox=sandbox, output=output)
+        egress = common_egress(egress, other.egress)
+        resources = {word: names & other.resources.get(word, frozenset()) for word, names in resources.items()}
+    return replace(
+        grant, declaration=declarations[grant.tool], sandbox=sandbox, output=output, egress=egress,
+        resources=MappingProxyType(resources),
+    )  # fmt: skip
+
+
+def common_egress(first: Sequence[EgressTarget], second: Sequence[EgressTarget]) -> tuple[EgressTarget, ...]:
+    """What both permit."""
+    found = [target for target in first if any(other.covers(target) for other in second)]
+    found += [target for target in second if any(other.covers(target) for other in first)]
+    return tuple(dict.fromkeys(found))
 
 
 def stricter_sandbox(first: SandboxTerms, second: SandboxTerms, tool: str) -> SandboxTerms:

@@ -18,8 +18,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from toolcage.policy.origin import identifiers_in, scalars
+from toolcage.types import EgressTarget
 
 HOST_PATTERN: Final = r"^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
+EGRESS_PATTERN: Final = HOST_PATTERN.removesuffix("$") + ":[1-9][0-9]{0,4}$"
 _HOST: Final = re.compile(HOST_PATTERN)
 # Names under which anybody may have a host: a star there grants the world. Not the whole public suffix list; a bound
 # with a star is refused on these and wherever only one label would stand behind the star.
@@ -130,6 +132,18 @@ def broad_host(name: str) -> str | None:
     if name.startswith("*.") and ("." not in behind or behind in _SHARED):
         return f"`{name[:80]}` grants hosts that anybody can have; name the hosts one by one"
     return None
+
+
+def egress_target(text: str) -> EgressTarget:
+    """The host and port that an `egress` entry names. Raises ValueError with what to write instead."""
+    host, colon, digits = text.rpartition(":")
+    if not colon:
+        raise ValueError(f"`{text[:80]}` names no port; write the host with its port, such as `{text[:80]}:443`")
+    if (problem := broad_host(host)) is not None:
+        raise ValueError(problem)
+    if not (digits.isascii() and digits.isdigit()) or digits.startswith("0") or not 0 < int(digits[:6]) < 65536:
+        raise ValueError(f"`{digits[:20]}` is not a port; write one from 1 to 65535, 443 for https")
+    return EgressTarget(host=host, port=int(digits))
 
 
 def broad_folder(folder: str) -> str | None:

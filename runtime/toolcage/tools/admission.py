@@ -135,10 +135,12 @@ def _admitted(declared: Declared, *, trusted: bool) -> ToolDeclaration:
     label = f"tool {declared.name}"
     _check_text(declared.description, f"{label}: its description")
     _check_schema(declared.parameters, label)
-    for field, mapping in (("kinds", declared.kinds), ("resources", declared.resources)):
-        unknown = sorted(mapping.keys() - declared.parameters["properties"].keys())
-        if unknown and trusted:
-            raise DeclarationError(f"{label}: {field} names {', '.join(unknown)}, which it has no parameter for")
+    unknown = sorted(declared.kinds.keys() - declared.parameters["properties"].keys())
+    if unknown and trusted:
+        raise DeclarationError(f"{label}: kinds names {', '.join(unknown)}, which it has no parameter for")
+    odd = sorted(word for word in declared.resources if not word.isidentifier())
+    if odd and trusted:
+        raise DeclarationError(f"{label}: resources names {', '.join(odd)}, neither a parameter nor a plain word")
     parameters = freeze(declared.parameters)
     assert isinstance(parameters, Mapping)
     if not trusted:

@@ -74,7 +74,8 @@ class RunShell(Tool):
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these two, and bash would inherit that
             signal.signal(number, signal.SIG_DFL)
         try:
-            os.execve(BASH, [b"bash", b"--noprofile", b"--norc", b"-c", text], ENVIRONMENT)  # noqa: S606 - its purpose
+            proxy = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
+            os.execve(BASH, [b"bash", b"--noprofile", b"--norc", b"-c", text], ENVIRONMENT | proxy)  # noqa: S606 - its purpose
         except OSError as error:
             message = f"bash could not be started: {os.strerror(error.errno or 0)}"
             raise ToolFailure("shell.not_started", message, "The image of this tool must be one with bash.") from None

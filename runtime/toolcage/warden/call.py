@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import os
 import socket
+import struct
 import time
 from collections.abc import Mapping
 
@@ -27,9 +28,12 @@ class Call:
         reported: bool = False,
         outputs: tuple[tuple[int, int], tuple[int, int]] | None = None,
     ) -> None:
-        """`reported`: a supervisor tells how the call goes, over a fifth pipe, which is then `report`. `outputs` are
-        pipes for stdout and stderr that outlive the call; without them it gets its own."""
+        """`reported`: a supervisor tells how the call goes, over a fifth pipe, which is then `report`, and serves the
+        call's portals, whose frames go to it over a sixth, `downlink`. `outputs` are pipes for stdout and stderr that
+        outlive the call; without them it gets its own."""
         output, answer, wall_s = order["output_bytes"], order["result_bytes"], order["wall_s"]
+        ports = order["portals"]
+        assert isinstance(ports, list)
         assert isinstance(output, int)
         assert isinstance(answer, int)
         assert isinstance(wall_s, int | float)
@@ -49,15 +53,21 @@ class Call:
         self.readers = {stdout[0]: wire.STDOUT, stderr[0]: wire.STDERR, result[0]: wire.RESULT}
         theirs = [payload[0], stdout[1], stderr[1], result[1]]
         self.report: int | None = None
+        self.downlink: int | None = None
+        self._undelivered = bytearray()
         if reported:
             self.report, theirs_report = os.pipe()
             theirs.append(theirs_report)
+        if reported and ports:
+            theirs_downlink, self.downlink = os.pipe()
+            theirs.append(theirs_downlink)
+        message = b"f" + struct.pack(f"!{len(ports)}H", *ports)
         for descriptor in self.descriptors:
             os.set_blocking(descriptor, False)
         self.started = time.monotonic()
         self.deadline = self.started + wall_s
         try:
-            spawn.sendmsg([b"f"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", theirs))])
+            spawn.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", theirs))])
         except OSError:  # the tool's own doing: nobody is left who could run the call
             self.over = True
         for descriptor in theirs:
@@ -89,6 +99,25 @@ class Call:
             os.close(self.payload)
             self.payload = None
 
+    @property
+    def delivering(self) -> bool:
+        """Whether frames of portals wait for the supervisor."""
+        return self.downlink is not None and bool(self._undelivered)
+
+    def deliver(self, encoded: bytes) -> None:
+        """Passes frames of portals on to the supervisor, as much as its pipe takes now. The host's credit bounds it."""
+        if self.downlink is None:
+            return
+        self._undelivered += encoded
+        try:
+            while self._undelivered:
+                written = os.write(self.downlink, self._undelivered[:READ_BYTES])
+                del self._undelivered[:written]
+        except BlockingIOError:
+            return
+        except OSError:  # the supervisor is gone: how it ended says the rest
+            self._undelivered.clear()
+
     def drain(self, descriptor: int, door: Door) -> bool:
         """Moves one piece of output to the door. False when there is none: the end, or nothing for now."""
         stream = self.readers[descriptor]
@@ -114,9 +143,10 @@ class Call:
             if descriptor not in self._lasting:
                 os.close(descriptor)
         self.readers.clear()
-        self.payload = self.report = None
+        self.payload = self.report = self.downlink = None
 
     @property
     def descriptors(self) -> list[int]:
         """Every end of the call's pipes that the warden still holds."""
-        return [*self.readers, *(end for end in (self.payload, self.report) if end is not None)]
+        single = (self.payload, self.report, self.downlink)
+        return [*self.readers, *(end for end in single if end is not None)]

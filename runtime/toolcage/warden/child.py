@@ -66,6 +66,7 @@ def run(payload: Mapping[str, Any], result_fd: int) -> int:
     A body that ends the program itself (`SystemExit`) leaves no document, only its exit code.
     """
     _open_streams()
+    _name_proxy(payload)
     try:
         answer = _act(payload)
     except SystemExit as leaving:
@@ -86,6 +87,21 @@ def run(payload: Mapping[str, Any], result_fd: int) -> int:
     _flush()
     _write_all(result_fd, document)
     return 0 if answer["success"] else 1
+
+
+_PROXY_NAMES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+_DIRECT_NAMES: Final = ("NO_PROXY", "no_proxy")
+
+
+def _name_proxy(payload: Mapping[str, Any]) -> None:
+    """Tells programs where the call's proxy is, in the variables that they look at; that there is none, otherwise."""
+    proxy = (payload.get("context") or {}).get("proxy")
+    for names, value in ((_PROXY_NAMES, proxy and proxy["base"]), (_DIRECT_NAMES, proxy and "127.0.0.1,localhost")):
+        for name in names:
+            if value:
+                os.environ[name] = value
+            else:
+                os.environ.pop(name, None)
 
 
 def _act(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from toolcage.cage import wire
 from toolcage.warden import collect, counters, zygote
 from toolcage.warden.call import Call
 from toolcage.warden.door import BUFFER_BYTES, DOOR_IN, DOOR_OUT, Door
+from toolcage.warden.portals import Portals
 
 PING_S = 30.0
 WORKSPACE, DATA = "/workspace", "/data"
@@ -38,6 +39,7 @@ class Warden:
         self._wakeup = wakeup
         self._lease_end = time.monotonic() + lease_s
         self._call: Call | None = None
+        self._portals: Portals | None = None
         self._ready = False
         self._files: dict[int, int] = {}
         self._reaped: dict[int, int] = {}
@@ -59,6 +61,8 @@ class Warden:
 
     def _watch(self) -> None:
         self._want(DOOR_OUT, selectors.EVENT_WRITE, self._door.waiting)
+        if self._portals is not None:
+            self._want(self._portals.fileno(), selectors.EVENT_READ, not self._door.full)
         if self._call is None:
             return
         for descriptor in self._call.readers:
@@ -98,6 +102,8 @@ class Warden:
             self._reap()
         elif descriptor == self._spawn.fileno():
             self._on_zygote()
+        elif self._portals is not None and descriptor == self._portals.fileno():
+            self._portals.turn()
         elif call is not None and descriptor == self._pidfd:
             call.over = True
         elif call is not None and descriptor == call.payload:
@@ -112,6 +118,8 @@ class Warden:
             self._door.send(wire.encode(wire.PING))
         elif frame.type == wire.CONTROL:
             self._on_order(frame.control())
+        elif wire.is_portal(frame):
+            self._on_portal(frame)
         elif frame.stream == wire.PAYLOAD and self._call is not None:
             self._feed(self._call, frame.payload, last=frame.type == wire.END)
         elif frame.stream in self._files:
@@ -122,7 +130,30 @@ class Warden:
             path = os.path.join(DATA, os.path.basename(order["name"]))
             self._files[order["stream"]] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
         elif order["op"] == "call" and self._call is None and self._ready:
+            opened = self._open_portals(order["portals"])
             self._call = self._begin(order)
+            if not opened:  # no payload has come yet, so nothing of the tool runs
+                self._call.limit = "portal"
+
+    def _open_portals(self, ports: list[int]) -> bool:
+        """Whether the call's listeners are there, before anything of the call is."""
+        try:
+            self._portals = Portals(ports, self._door.send, lambda: self._door.full) if ports else None
+        except OSError:  # what an earlier call of the session left running has the port
+            return False
+        return True
+
+    def _close_portals(self) -> None:
+        if self._portals is None:
+            return
+        self._want(self._portals.fileno(), selectors.EVENT_READ, False)
+        self._portals.close()
+        self._portals = None
+
+    def _on_portal(self, frame: wire.Frame) -> None:
+        """One that comes when its call is over is dropped: it was under way."""
+        if self._portals is not None:
+            self._portals.take(frame)
 
     def _begin(self, order: dict[str, Any]) -> Call:
         call = Call(order, self._spawn)
@@ -192,6 +223,7 @@ class Warden:
     def _finish(self, call: Call) -> None:
         wall_s = time.monotonic() - call.started
         self._kill_all()
+        self._close_portals()
         if call.status is None:
             call.status = self._late_status(call)
         self._drain_rest(call)

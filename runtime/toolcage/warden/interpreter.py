@@ -44,10 +44,10 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
 
 
 def _serve(calls: socket.socket, child: ModuleType, own: int) -> None:
-    descriptors = zygote.receive(calls)
-    if descriptors is None:
+    received = zygote.receive(calls)
+    if received is None:
         os._exit(0)
-    code = _run(child, descriptors)
+    code = _run(child, received[0])
     if os.getpid() != own:
         os._exit(code)
     calls.send(zygote.STATUS.pack(own, code))

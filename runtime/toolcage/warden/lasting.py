@@ -78,6 +78,7 @@ class SessionWarden(Warden):
 
     def _conclude(self, call: Call) -> None:
         wall_s = time.monotonic() - call.started
+        self._close_portals()
         for descriptor in call.descriptors:
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)

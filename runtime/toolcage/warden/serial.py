@@ -44,6 +44,8 @@ class SerialWarden(Warden):
         super()._watch()
         if self._call is not None and self._call.report is not None:
             self._want(self._call.report, selectors.EVENT_READ, not self._door.full)
+        if self._call is not None and self._call.downlink is not None:
+            self._want(self._call.downlink, selectors.EVENT_WRITE, self._call.delivering)
 
     def _timeout(self) -> float:
         if self._call is not None and self._ending is not None:
@@ -53,8 +55,18 @@ class SerialWarden(Warden):
     def _dispatch(self, descriptor: int) -> None:
         if self._call is not None and descriptor == self._call.report:
             self._on_report(self._call)
+        elif self._call is not None and descriptor == self._call.downlink:
+            self._call.deliver(b"")
         else:
             super()._dispatch(descriptor)
+
+    def _open_portals(self, ports: list[int]) -> bool:
+        """The supervisor's business: the listeners belong into the call's own network namespace."""
+        return True
+
+    def _on_portal(self, frame: wire.Frame) -> None:
+        if self._call is not None:
+            self._call.deliver(wire.encode(frame.type, frame.stream, frame.payload))
 
     def _on_report(self, call: Call) -> None:
         """The supervisor is our own program, but it has read a hostile folder: only frames that belong here pass."""

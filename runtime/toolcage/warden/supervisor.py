@@ -3,24 +3,38 @@
 Forked from the zygote for this call alone. It enters new namespaces, forks the call's first process into them and stays
 outside the process namespace, so the tool can neither see nor signal it. When that process ends, the kernel has killed
 everything that the call started; then the files are collected (the mounts are this process's too) and reported to the
-warden over a pipe of its own. It never runs tool code and never reads the payload.
+warden over a pipe of its own. It never runs tool code and never reads the payload. The listeners of the call's portals
+are its own, in the call's network namespace: while the program runs it carries their bytes.
 """
 
 from __future__ import annotations
 
 import os
+import selectors
 from collections.abc import Callable
 from typing import Any
 
 from toolcage.cage import wire
 from toolcage.warden import collect, namespaces
+from toolcage.warden.portals import Portals
 
 WORKSPACE = "/workspace"
+READ_BYTES = 64 * 1024
 
 
-def supervise(become_child: Callable[[], Any], report: int, others: list[int], limits: dict[str, int]) -> None:
-    """Runs the call. `become_child` is called in its first process and does not return. Never returns itself."""
+def supervise(
+    become_child: Callable[[], Any],
+    report: int,
+    others: list[int],
+    limits: dict[str, int],
+    *,
+    ports: list[int],
+    downlink: int | None,
+) -> None:
+    """Runs the call. `become_child` is called in its first process and does not return. `downlink` brings the host's
+    frames for the portals on `ports`. Never returns itself."""
     namespaces.enter()
+    portals = Portals(ports, lambda encoded: _write(report, encoded), lambda: False) if ports else None
     pid = os.fork()
     if pid == 0:
         os.close(report)
@@ -30,12 +44,36 @@ def supervise(become_child: Callable[[], Any], report: int, others: list[int], l
     for descriptor in others:
         os.close(descriptor)
     _write(report, wire.encode_control(op="started", pid=pid))
+    if portals is not None and downlink is not None:
+        _carry(portals, downlink, pid)
+        portals.close()
     _, status, used = os.wait4(pid, 0)
     _write(report, wire.encode_control(op="ended"))
     found, sent = collect.send_produced(WORKSPACE, lambda encoded: _write(report, encoded))
     peak = used.ru_maxrss * 1024
     _write(report, wire.encode_control(op="collected", status=status, found=found, sent=sent, peak=peak))
     os._exit(0)
+
+
+def _carry(portals: Portals, downlink: int, pid: int) -> None:
+    """Until the program has ended."""
+    decoder = wire.Decoder()
+    with selectors.DefaultSelector() as selector:
+        ended = os.pidfd_open(pid)
+        for descriptor in (ended, downlink, portals.fileno()):
+            selector.register(descriptor, selectors.EVENT_READ)
+        while True:
+            ready = {key.fd for key, _ in selector.select()}
+            if ended in ready:
+                return
+            if downlink in ready:
+                piece = os.read(downlink, READ_BYTES)
+                if not piece:
+                    return
+                for frame in decoder.feed(piece):
+                    portals.take(frame)
+            if portals.fileno() in ready:
+                portals.turn()
 
 
 def try_once(limits: dict[str, int], filters: dict[str, bytes]) -> bool:

@@ -24,6 +24,7 @@ import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
+from toolcage.cage import wire
 from toolcage.warden import namespaces, supervisor
 
 PR_SET_DUMPABLE = 4
@@ -70,12 +71,13 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
     gc.freeze()  # a collection in a child would otherwise copy every page that is shared with it now
     control.send(READY)
     while True:
-        descriptors = receive(control)
-        if descriptors is None:
+        received = receive(control)
+        if received is None:
             os._exit(0)
+        descriptors, ports = received
         pid = os.fork()
         if pid == 0:
-            _supervise(child, descriptors, bundle["limits"], filters)
+            _supervise(child, descriptors, ports, bundle["limits"], filters)
         for descriptor in descriptors:
             os.close(descriptor)
         control.send(STATUS.pack(pid, STARTED))
@@ -88,11 +90,11 @@ def _serve_once(control: socket.socket, child: ModuleType, limits: dict[str, int
     _settle(limits)
     os.dup2(0, 2)  # until here a failure to load is told to the operator
     control.send(READY)
-    descriptors = receive(control)
-    if descriptors is None:
+    received = receive(control)
+    if received is None:
         os._exit(0)
     control.close()
-    _run(child, descriptors)
+    _run(child, received[0])
 
 
 def _await_end(pid: int) -> int:
@@ -115,10 +117,10 @@ def load(bundle: dict[str, Any]) -> ModuleType:
     return child
 
 
-def receive(control: socket.socket) -> list[int] | None:
-    """The descriptors of the next call; None when the warden sends none any more."""
+def receive(control: socket.socket) -> tuple[list[int], list[int]] | None:
+    """The descriptors of the next call and the ports of its portals; None when the warden sends none any more."""
     try:
-        message, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(5 * 4))
+        message, ancillary, _, _ = control.recvmsg(1 + 2 * wire.MAX_PORTALS, socket.CMSG_SPACE(6 * 4))
     except OSError:
         return None
     if not message:
@@ -127,14 +129,15 @@ def receive(control: socket.socket) -> list[int] | None:
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             received.frombytes(content[: len(content) - len(content) % received.itemsize])
-    return list(received) if len(received) in (4, 5) else None
+    ports = list(struct.unpack(f"!{len(message) // 2}H", message[1:]))
+    return (list(received), ports) if len(received) in (4, 5, 6) else None
 
 
 def _supervise(
-    child: ModuleType, descriptors: list[int], limits: dict[str, int], filters: dict[str, bytes]
+    child: ModuleType, descriptors: list[int], ports: list[int], limits: dict[str, int], filters: dict[str, bytes]
 ) -> None:
     """In the fork, for `namespace` isolation: one process more, between this one and the tool. Never returns."""
-    *others, report = descriptors
+    others, report, downlink = descriptors[:4], descriptors[4], next(iter(descriptors[5:]), None)
 
     def become_child() -> None:
         _settle(limits)
@@ -142,7 +145,7 @@ def _supervise(
         _run(child, others)
 
     try:
-        supervisor.supervise(become_child, report, others, limits)
+        supervisor.supervise(become_child, report, others, limits, ports=ports, downlink=downlink)
     finally:
         os._exit(1)
 

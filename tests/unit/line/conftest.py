@@ -52,6 +52,7 @@ def cage_output() -> Callable[..., CageOutput]:
         artifacts: tuple[Artifact, ...] = (),
         truncated: tuple[Truncation, ...] = (),
         private: bool = False,
+        egress_denied: int = 0,
         terms: OutputTerms | None = None,
     ) -> CageOutput:
         call = _mint(types.ToolCall)(
@@ -71,6 +72,7 @@ def cage_output() -> Callable[..., CageOutput]:
             policy_digest="0" * 64,
             decision=Decision(effect="allow", code="allowed"),
             resources={},
+            egress=(),
             sandbox=SandboxTerms(),
             output=terms or OutputTerms(),
         )
@@ -89,6 +91,7 @@ def cage_output() -> Callable[..., CageOutput]:
             truncated=truncated,
             usage=Usage(wall_s=0.5),
             private=private,
+            egress_denied=egress_denied,
         )
         return made
 

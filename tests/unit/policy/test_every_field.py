@@ -5,6 +5,8 @@ The list of fields comes from the schema, so a field that is added without a pro
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +15,20 @@ from typing import Any
 
 import pytest
 
+from toolcage.broker.pace import Pace
+from toolcage.broker.stream import Connection, Denied
 from toolcage.cleaning import clean_text
 from toolcage.errors import PolicyError
+from toolcage.line.authorize import authorize
+from toolcage.line.parse import parse
+from toolcage.line.portals import open_portals
+from toolcage.line.validate import compile_schema, validate
 from toolcage.policy.cases import run_cases
 from toolcage.policy.load import load_role, load_role_text
 from toolcage.policy.model import Role, Situation
 from toolcage.policy.schema import role_schema
 from toolcage.policy_desk import judge_for
+from toolcage.resources import Resources
 from toolcage.types import ToolDeclaration
 
 Declarations = Mapping[str, ToolDeclaration]
@@ -62,6 +71,52 @@ def ends(tool: str, situation: Situation | None = None, **arguments: Any) -> Pro
 def term(part: str, name: str) -> Probe:
     """A term that the cage or the cleaners get for the tool of the policy."""
     return lambda role, declarations: getattr(getattr(next(iter(role.grants.values())), part), name)
+
+
+def reaches(host: str, port: int) -> Probe:
+    """Where the portal of the grant's cage leads when a program asks it for this host, or why nowhere."""
+
+    def probe(role: Role, declarations: Declarations) -> str:
+        declaration = role.grants["search_web"].declaration
+        call = parse({"tool": "search_web", "arguments": {"term": "x"}})
+        compiled = compile_schema(declaration)
+        valid = validate(call, view=role.view, validator=lambda _: compiled, dialect=lambda _: "sqlite")
+        (opened,) = open_portals(authorize(valid, role=role), Resources.empty(), Pace(), resolve=nowhere)
+        note = Connection(portal="", kind="connect")
+        client = Program(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        try:
+            asyncio.run(opened.way.serve(client, note))
+        except Denied as denied:
+            return asked.pop() if denied.code == "egress.name" else denied.code
+        raise AssertionError
+
+    asked: list[str] = []
+
+    async def nowhere(name: str, port: int) -> list[str]:
+        asked.append(name)
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+    return probe
+
+
+class Program:
+    """A program in a cage that says one thing and reads no answer."""
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+
+    async def read(self, n: int) -> bytes:
+        said, self._said = self._said[:n], self._said[n:]
+        return said
+
+    async def write(self, data: bytes) -> None:
+        assert data
+
+    async def end(self) -> None:
+        assert not self._said
+
+    def abort(self) -> None:
+        raise AssertionError
 
 
 def cleaned(text: str) -> Probe:
@@ -178,7 +233,8 @@ FIELDS: dict[str, Field] = {
     "Grant.resources": Field("describe_database: {allow: [{}], resources: {database: [shop]}}",
                              "describe_database: {allow: [{}], resources: {database: [other]}}",
                              ends("describe_database", database="shop"), (OK, "denied resource.not_granted")),
-    "Grant.egress": does_not_load("search_web: {allow: [{}], egress: [api.example.com]}", SEARCH % ""),
+    "Grant.egress": Field(SEARCH % ", egress: ['api.example.com:443']", SEARCH % ", egress: ['api.example.com:8443']",
+                          reaches("api.example.com", 443), ("api.example.com", "egress.host_not_granted")),
     "Grant.sandbox": sandbox("wall", "3s", "wall_s", 10.0, 3.0),
     "Grant.output": Field(SEARCH % ", output: {max_bytes: 1KiB}", SEARCH % "", term("output", "max_bytes"),
                           (1024, 64 * 1024)),

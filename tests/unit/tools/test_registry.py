@@ -134,7 +134,7 @@ def test_what_the_author_declares_is_what_the_host_knows() -> None:
     [
         ({"kinds": {"text": "sqll"}}, r"kinds\.text"),
         ({"kinds": {"other": "sql"}}, "kinds names other"),
-        ({"resources": {"other": "database"}}, "resources names other"),
+        ({"resources": {"not a word": "database"}}, "resources names not a word"),
         ({"resources": {"text": "disk"}}, r"resources\.text"),
         ({"effects": ("sneezes",)}, r"effects\.0"),
         ({"isolation": "none"}, "isolation"),
@@ -153,6 +153,11 @@ def test_a_declaration_that_means_nothing_is_refused(attributes: dict[str, Any],
     with pytest.raises(DeclarationError, match=says):
         registry.register(made(**attributes))
     assert registry.list_tools() == []
+
+
+def test_a_resource_that_no_argument_names_is_one_that_the_tool_always_works_with() -> None:
+    declaration = ToolRegistry().register(made(resources={"text": "database", "endpoint": "endpoint"})).declaration
+    assert declaration.fixed_resources == {"endpoint"}
 
 
 def test_a_pattern_that_matches_in_linear_time_is_accepted() -> None:

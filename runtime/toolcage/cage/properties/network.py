@@ -31,4 +31,4 @@ def judge(seen: Seen) -> Iterator[Finding]:
     yield found("P44", [] if values in ([], ["0"]) else values, f"route_localnet {values or 'not visible, only lo'}")
     abstract = {name: inside["reached_other"][name] for name in ("abstract", "abstract containerd")}
     yield found("P45", [name for name, answer in abstract.items() if not isinstance(answer, str)], abstract)
-    yield not_applicable("P46", "no proxy: a cage of this version has no network at all, and `egress` does not load")
+    yield not_applicable("P46", "no portal: a cage that is measured has no grant, so nothing leads out of it")

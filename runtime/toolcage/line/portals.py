@@ -1,0 +1,186 @@
+"""Which portals a call's cage has, and where each one leads: from what was authorized to what the broker serves.
+
+The cage learns a number, a kind and a port of its own loopback. Destination, terms and secrets stay in the `Way`, on
+the host; secrets are read here, for this call, and nowhere else. Grants that name no endpoint, calendar or host give no
+portal. It connects nothing and decides nothing that authorize has not decided.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from toolcage.broker import connect, http
+from toolcage.broker.broker import Way
+from toolcage.broker.dial import Resolve, Upstream, open_stream, system_resolve
+from toolcage.broker.pace import Pace
+from toolcage.broker.stream import ClientStream, Connection, PortalTerms
+from toolcage.cage.portals import FIRST_PORT, Portal
+from toolcage.resources import Calendar, Endpoint, KeyPlacement, Resources, Server
+from toolcage.types import AuthorizedCall, PortalKind
+
+PROXY: Final = "egress:"
+"""The name of the `connect` portal. No resource can have it."""
+_LOOPBACK: Final = "127.0.0.1"
+_AFTER_S: Final = 5.0
+_READS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT"))
+_WRITES: Final = frozenset(("PUT", "DELETE"))
+_DEFAULT_PORTS: Final = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """One portal of one call, both ends. `base_path` is where the resource begins; `secrets` are what it was given."""
+
+    portal: Portal
+    way: Way
+    base_path: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def told(self) -> dict[str, object]:
+        """What the tool may know."""
+        origin = f"http://{_LOOPBACK}:{self.portal.port}"
+        told: dict[str, object] = {"host": _LOOPBACK, "port": self.portal.port, "kind": self.portal.kind}
+        return {**told, "base": f"{origin}{self.base_path}"} if self.portal.kind in ("http", "connect") else told
+
+
+def open_portals(
+    authorized: AuthorizedCall, resources: Resources, pace: Pace, resolve: Resolve = system_resolve
+) -> tuple[Opened, ...]:
+    """The portals of this call. Reads secrets. Raises ResourceError."""
+    makers = list(_makers(authorized, resources, pace, resolve))
+    return tuple(make(FIRST_PORT + number) for number, make in enumerate(makers))
+
+
+_Make = Callable[[int], Opened]
+
+
+def _makers(authorized: AuthorizedCall, resources: Resources, pace: Pace, resolve: Resolve) -> Iterator[_Make]:
+    wall_s = authorized.sandbox.wall_s
+    for word, kind in sorted(authorized.valid.declaration.resources.items()):
+        name = authorized.resources.get(word)
+        if name is None:
+            continue
+        if kind == "endpoint":
+            yield partial(_endpoint, resources.endpoint(name), wall_s, pace, resolve)
+        elif kind == "calendar":
+            yield partial(_calendar, resources.calendar(name), wall_s, pace, resolve)
+    if authorized.egress:
+        granted = frozenset((target.host, target.port) for target in authorized.egress)
+        yield partial(_proxy, connect.ConnectConfig(granted=granted), wall_s, resolve)
+
+
+def _terms(wall_s: float, max_bytes: int | None = None) -> PortalTerms:
+    """No connection outlasts its call by more than the call's own end takes."""
+    usual = PortalTerms()
+    return PortalTerms(
+        max_bytes_down=usual.max_bytes_down if max_bytes is None else max_bytes,
+        connect_s=min(usual.connect_s, wall_s),
+        idle_s=min(usual.idle_s, wall_s),
+        total_s=wall_s + _AFTER_S,
+    )
+
+
+def _opened(
+    name: str, kind: PortalKind, port: int, terms: PortalTerms, serve: Callable[[ClientStream, Connection], object],
+    base_path: str = "", secrets: tuple[str, ...] = (),
+) -> Opened:  # fmt: skip
+    return Opened(
+        portal=Portal(name=name, kind=kind, port=port),
+        way=Way(kind=kind, terms=terms, serve=serve),  # type: ignore[arg-type]
+        base_path=base_path,
+        secrets=secrets,
+    )
+
+
+def _endpoint(endpoint: Endpoint, wall_s: float, pace: Pace, resolve: Resolve, port: int) -> Opened:
+    key, secrets = _key(endpoint.key)
+    config = http.HttpConfig(
+        resource=f"endpoint {endpoint.name}",
+        methods=endpoint.methods,
+        path_prefixes=endpoint.path_prefixes,
+        key=key,
+        secrets=secrets,
+        rate=None if endpoint.rate is None else (endpoint.rate.count, endpoint.rate.seconds),
+        origin=_origin(endpoint.server),
+        authority=_authority(endpoint.server),
+    )
+    terms = _terms(wall_s, endpoint.max_bytes)
+    serve = _http(config, endpoint.server, pace, resolve, terms)
+    return _opened(endpoint.name, "http", port, terms, serve, endpoint.base_path, secrets)
+
+
+def _calendar(calendar: Calendar, wall_s: float, pace: Pace, resolve: Resolve, port: int) -> Opened:
+    """CalDAV is HTTP: the collection and what lies below it, to be changed only where the resource says so."""
+    key: tuple[str, str] | None = None
+    secrets: tuple[str, ...] = ()
+    if calendar.user is not None and calendar.password is not None:
+        password = calendar.password.read()
+        token = base64.b64encode(f"{calendar.user}:{password}".encode()).decode()
+        key, secrets = ("Authorization", f"Basic {token}"), (password, token)
+    config = http.HttpConfig(
+        resource=f"calendar {calendar.name}",
+        methods=_READS | _WRITES if calendar.access == "rw" else _READS,
+        path_prefixes=(calendar.path, calendar.path.rstrip("/") or "/"),
+        key=key,
+        secrets=secrets,
+        origin=_origin(calendar.server),
+        authority=_authority(calendar.server),
+    )
+    terms = _terms(wall_s, calendar.max_bytes)
+    serve = _http(config, calendar.server, pace, resolve, terms)
+    return _opened(calendar.name, "http", port, terms, serve, calendar.path, secrets)
+
+
+def _proxy(config: connect.ConnectConfig, wall_s: float, resolve: Resolve, port: int) -> Opened:
+    terms = _terms(wall_s)
+
+    async def dial(host: str, port: int) -> connect.Server:
+        upstream = Upstream(host=host, port=port, tls=False, clear_to_public=True)
+        return await open_stream(upstream, connect_s=terms.connect_s, resolve=resolve)
+
+    async def serve(client: ClientStream, note: Connection) -> None:
+        await connect.serve(client, config=config, dial=dial, terms=terms, note=note)
+
+    return _opened(PROXY, "connect", port, terms, serve)
+
+
+def _http(
+    config: http.HttpConfig, server: Server, pace: Pace, resolve: Resolve, terms: PortalTerms
+) -> Callable[[ClientStream, Connection], object]:
+    upstream = Upstream(
+        host=server.host, port=server.port, tls=server.tls, ca=server.ca, allow_private=server.allow_private
+    )
+
+    async def dial() -> http.Server:
+        return await open_stream(upstream, connect_s=terms.connect_s, resolve=resolve)
+
+    async def serve(client: ClientStream, note: Connection) -> None:
+        await http.serve(client, config=config, dial=dial, pace=pace, terms=terms, note=note)
+
+    return serve
+
+
+def _key(placement: KeyPlacement | None) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
+    """The header with its whole value, and what must never come back. Raises ResourceError."""
+    if placement is None:
+        return None, ()
+    secret = placement.secret.read()
+    return (placement.header, placement.format.replace("{}", secret)), (secret,)
+
+
+def _origin(server: Server) -> str:
+    return f"{_scheme(server)}://{_authority(server)}"
+
+
+def _authority(server: Server) -> str:
+    """What the Host header says."""
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    return host if server.port == _DEFAULT_PORTS[_scheme(server)] else f"{host}:{server.port}"
+
+
+def _scheme(server: Server) -> str:
+    return "https" if server.tls else "http"
