@@ -155,6 +155,39 @@ def test_an_attached_table_is_read_and_half_a_million_rows_fit_the_default_memor
     assert (result.success, result.data) == (True, [166833, 10]), result.stderr
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_comes_out_as_text_and_as_html_that_a_page_can_show(library: str, program) -> None:  # type: ignore[no-untyped-def]
+    result = program(f"import {library}\n{library}.DataFrame({{'a': [1, 2], 'b': ['<script>alert(1)</script>', 'y']}})")
+    assert "alert(1)" in result.data
+    assert list(pictures(result)) == ["value.html"]
+    assert b"<table" in pictures(result)["value.html"]
+    page = result.to_html(rich=True)
+    assert "<table>" in page
+    assert "<script" not in page
+    assert "<style" not in page
+    assert "<table" not in result.to_html()
+
+
+def test_a_figure_and_a_picture_as_the_last_value_come_out_as_png(program) -> None:  # type: ignore[no-untyped-def]
+    code = """
+        class Picture:
+            def _repr_png_(self):
+                drawn = io.BytesIO(); plt.figure().savefig(drawn); plt.close("all")
+                return drawn.getvalue()
+        import io, matplotlib.pyplot as plt
+        Picture()
+        """
+    result = program(code)
+    assert {name: content[:8] for name, content in pictures(result).items()} == {"value.png": PNG}
+    assert 'src="data:image/png;base64,iVBOR' in result.to_html(rich=True)
+
+
+def test_a_value_whose_representation_hangs_is_the_calls_own_timeout(program, shell) -> None:  # type: ignore[no-untyped-def]
+    result = program("class Hangs:\n    def _repr_html_(self):\n        while True: pass\nprint('so far')\nHangs()")
+    assert (result.status, result.stdout) == ("timeout", "so far\n")
+    assert program("1").data == 1
+
+
 def test_linear_algebra_stays_within_its_threads(program) -> None:  # type: ignore[no-untyped-def]
     result = program(
         """

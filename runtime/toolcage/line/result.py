@@ -7,6 +7,7 @@ fences, `to_html` escapes everything. Only `raw` gives exact bytes, and it is in
 
 from __future__ import annotations
 
+import base64
 import copy
 import dataclasses
 import html
@@ -35,6 +36,10 @@ from toolcage.types import (
 )
 
 _MODEL_BYTES: Final = 64 * 1024
+_SHOWN_BYTES: Final = 1024 * 1024
+_VALUE: Final = re.compile(r"value(?:_[0-9]+)?\.(html|png)")
+_LINK: Final = re.compile(r"</?a(?:\s[^>]*)?>")
+"""What the cleaner leaves of a link: it writes attributes quoted, with `>` escaped."""
 _RENDERED: Final = OutputTerms(html="keep", redact=())  # what to redact was the policy's word, in clean
 _REFUSED: Final = OutputTerms()
 _TICKS: Final = re.compile(r"`+")
@@ -186,8 +191,13 @@ class ToolResult:
             parts.append(f"hint: {_code(self.hint)}")
         return "\n\n".join(parts) + "\n"
 
-    def to_html(self) -> str:
-        """For the body of a page: no markup but ours, whatever `output.html` of the policy says."""
+    def to_html(self, *, rich: bool = False) -> str:
+        """For the body of a page: no markup but ours, whatever `output.html` of the policy says.
+
+        `rich` adds what the value of a program shows of itself (`value.html`, `value.png` among the artifacts): tables
+        and text formatting by the cleaner's allowlist, without links; pictures inline. It is for people, who know whose
+        output they look at.
+        """
         rows = [
             ("status", self.status),
             ("code", self.code or ""),
@@ -196,7 +206,8 @@ class ToolResult:
         rows += self._sections()
         rows += [("cut", f"{one.part}, {_missing(one)}") for one in self.truncated]
         listed = "".join(f"<dt>{name}</dt><dd><pre>{_escaped(value)}</pre></dd>" for name, value in rows if value)
-        return f'<dl class="toolcage-result">{listed}</dl>'
+        shown = "".join(map(_shown, self.artifacts)) if rich else ""
+        return f'<dl class="toolcage-result">{listed}</dl>{shown}'
 
     def to_openai(self, tool_call_id: str) -> dict[str, Any]:
         """A chat-completions message of its own, role `tool`."""
@@ -358,6 +369,21 @@ def _code(text: str | None) -> str:
     line = _line(text)
     ticks = _ticks(line, 1)
     return f"{ticks} {line} {ticks}"
+
+
+def _shown(artifact: Artifact) -> str:
+    """A value's own HTML or picture, safe in a page; nothing for any other file."""
+    found = _VALUE.fullmatch(artifact.name)
+    if found is None or artifact.size > _SHOWN_BYTES:
+        return ""
+    if found[1] == "html":
+        text = artifact.content.decode("utf-8", "replace")
+        clean, _ = neutralise(text, OutputTerms(html="clean"))
+        return f'<div class="toolcage-value">{_LINK.sub("", clean)}</div>'
+    if artifact.media_type != "image/png":
+        return ""
+    content = base64.b64encode(artifact.content).decode("ascii")
+    return f'<img class="toolcage-value" alt="" src="data:image/png;base64,{content}">'
 
 
 def _escaped(text: str) -> str:

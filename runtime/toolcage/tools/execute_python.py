@@ -3,8 +3,9 @@
 Restricts nothing: what the program may do is what the cage lets any program do. It runs as a fresh `__main__` in
 `/workspace`, its output streams as it is written, an error of its own prints an ordinary traceback and ends with exit
 code 1, `sys.exit` codes are kept, and a bare `await` works. Files that it leaves in the workspace come out as
-artifacts; so do open matplotlib figures. With `session` isolation the interpreter outlives the program: `__main__`, its
-variables, the event loop and the current folder stay for the next one, and figures are closed once they are saved.
+artifacts; so do open matplotlib figures and what the last value shows in a notebook (`displayed`). With `session`
+isolation the interpreter outlives the program: `__main__`, its variables, the event loop and the current folder stay
+for the next one, and figures are closed once they are saved.
 
 Trusts nothing about the program or its objects: calling `repr` on its value is calling the program again, in the
 cage.
@@ -22,6 +23,7 @@ import types
 from typing import Any, Final
 
 from toolcage.tools.base import Tool, ToolFailure
+from toolcage.tools.displayed import save_displayed
 
 WORKSPACE: Final = "/workspace"
 FILENAME: Final = "program.py"
@@ -59,13 +61,15 @@ class ExecutePython(Tool):
         "make a file or plot. Do not use it for a single calculation (use calculate_expression) or to reach the "
         "network, the user's files or a database: it cannot; pass data in the program or as attached files. "
         "Input: `code`, one program; attached files are in the current folder. Output: the last expression's value (as "
-        "JSON, or its repr), stdout, stderr, exit code, and files written to the current folder as artifacts."
+        "JSON, or its repr; a table or image also as value.html or value.png), stdout, stderr, exit code, and files "
+        "written to the current folder as artifacts."
     )
     parameters = PARAMETERS
     kinds = _KINDS
     effects = frozenset[str]()
     isolation = "container"
     accepts_files = True
+    ships = ("toolcage.tools.displayed",)
 
     def execute(self, code: str) -> Any:
         """The value of the last expression of `code`. Raises SystemExit where the program ends with an exit code."""
@@ -161,7 +165,11 @@ def _run(program: types.CodeType, last: types.CodeType | None, notebook: _Notebo
         else:
             for code in codes:
                 value = eval(code, main.__dict__)  # noqa: S307 - running it is the tool's purpose, in a cage
-        return _portable(value) if last is not None else None
+        if last is None:
+            return None
+        portable = _portable(value)
+        save_displayed(value)
+        return portable
     except SystemExit as error:
         _save_figures(close=notebook.kept)
         _flush()

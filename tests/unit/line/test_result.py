@@ -184,6 +184,36 @@ class Tags(HTMLParser):
         self.tags.add(tag)
 
 
+VALUE = (
+    "<table border=1 onclick=x()><tr><td style='position:fixed'>7\x1b[2K</td></tr></table><script>x</script>"
+    "<a href='https://evil.example/?d=1' title='a>b'>here</a><img src=https://evil.example/p><style>*{}</style><iframe>"
+)
+
+
+def file_of(name: str, content: bytes, media_type: str = "application/octet-stream", size: int = 9) -> Artifact:
+    return Artifact(name=name, media_type=media_type, size=size, sha256="ab", content=content)
+
+
+def test_what_a_value_shows_of_itself_is_added_on_request_without_scripts_links_or_requests() -> None:
+    files = (
+        file_of("value.html", VALUE.encode()), file_of("value_2.png", b"\x89PNG\r\n\x1a\n", "image/png"),
+        file_of("value.png", b"<svg onload=1>"), file_of("other.html", b"<b>no</b>"),
+    )  # fmt: skip
+    made = ToolResult(True, 1, artifacts=files)
+    assert Tags(made.to_html()).tags == {"dl", "dt", "dd", "pre"}
+    page = made.to_html(rich=True)
+    assert Tags(page).tags == {"dl", "dt", "dd", "pre", "div", "table", "tbody", "tr", "td", "img"}
+    assert page.count("<img") == 1
+    assert ('src="data:image/png;base64,iVBORw0KGgo="' in page, "here" in page) == (True, True)
+    for word in ("evil.example", "onclick", "style", "\x1b", "onload", "no</b>"):
+        assert word not in page
+
+
+def test_a_values_html_that_is_larger_than_a_page_should_hold_is_not_shown() -> None:
+    large = file_of("value.html", b"<b>x</b>", size=1024 * 1024 + 1)
+    assert "<b>" not in ToolResult(True, 1, artifacts=(large,)).to_html(rich=True)
+
+
 def test_html_holds_no_markup_but_ours_whatever_the_policy_keeps(cage_output: Build) -> None:
     made = result(
         clean(cage_output(data=EVIL, stdout=EVIL.encode(), terms=OutputTerms(html="keep"))), audit_id="a", duration_ms=1

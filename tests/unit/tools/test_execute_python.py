@@ -143,3 +143,76 @@ def test_a_program_with_a_nul_is_a_clear_error() -> None:
 
 def test_the_tool_hides_nothing_of_our_own_in_the_programs_names(tmp_path: pathlib.Path) -> None:
     assert run("sorted(name for name in globals() if not name.startswith('__'))", tmp_path).value == []
+
+
+# --- what the last value shows of itself -----------------------------------------------------------------------------
+
+SHOWS = """
+class Shows:
+    def __repr__(self): return "as text"
+    {methods}
+{last}
+"""
+PNG = b"\x89PNG\r\n\x1a\nrest"
+
+
+def shown(methods: str, folder: pathlib.Path, last: str = "Shows()") -> Ran:
+    return run(SHOWS.format(methods=methods, last=last), folder)
+
+
+@pytest.mark.parametrize(
+    ("methods", "name", "content"),
+    [
+        ("def _repr_html_(self): return '<b>é</b>'", "value.html", "<b>é</b>".encode()),
+        ("def _repr_html_(self): return ('<b>1</b>', {'isolated': True})", "value.html", b"<b>1</b>"),
+        ("def _repr_markdown_(self): return '*1*'", "value.md", b"*1*"),
+        ("def _repr_svg_(self): return '<svg/>'", "value.svg", b"<svg/>"),
+        ("def _repr_latex_(self): return '$x$'", "value.tex", b"$x$"),
+        ("def _repr_json_(self): return {'a': [1]}", "value.json", b'{"a": [1]}'),
+        (f"def _repr_png_(self): return {PNG!r}", "value.png", PNG),
+        ("def _repr_mimebundle_(self, include=None, exclude=None): return {'text/html': 'b'}", "value.html", b"b"),
+        ("def _repr_mimebundle_(self, **all):\n        import base64\n"
+         f"        return {{'image/png': base64.b64encode({PNG!r}).decode()}}, {{}}", "value.png", PNG),
+    ],
+)  # fmt: skip
+def test_what_a_value_shows_in_a_notebook_is_a_file_and_its_text_stays(
+    methods: str, name: str, content: bytes, tmp_path: pathlib.Path
+) -> None:
+    ran = shown(methods, tmp_path)
+    assert (ran.value, ran.stderr, ran.code) == ("as text", "", 0)
+    assert {path.name for path in tmp_path.iterdir()} == {".value", name}
+    assert (tmp_path / name).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        "def _repr_html_(self): raise RuntimeError('x')",
+        "def _repr_html_(self): raise SystemExit(3)",
+        "def _repr_html_(self): return 7",
+        "def _repr_html_(self): return None",
+        "def _repr_html_(self): return 'x' * 2_000_000",
+        "def _repr_png_(self): return b'GIF8'",
+        "def _repr_png_(self): return 'no base64 at all'",
+        "def _repr_json_(self): return {'a': object()}",
+        "def _repr_mimebundle_(self): return {}",
+        "_repr_html_ = 'no method'",
+        "def __getattr__(self, name): return lambda: 'everything'",
+        "def _repr_html_(self):\n        import sys; sys.stderr = None; raise ValueError",
+    ],
+)
+def test_a_value_that_shows_itself_badly_costs_the_file_and_nothing_else(methods: str, tmp_path: pathlib.Path) -> None:
+    ran = shown(methods, tmp_path)
+    assert (ran.value, ran.code) == ("as text", 0)
+    assert {path.name for path in tmp_path.iterdir()} == {".value"}
+
+
+def test_only_an_instance_in_the_last_expression_shows_itself_and_overwrites_no_file(tmp_path: pathlib.Path) -> None:
+    html = "def _repr_html_(self): return '1'"
+    shown(html, tmp_path, "Shows")
+    shown(html, tmp_path, "x = Shows()")
+    shown(html, tmp_path, "[Shows()]")
+    assert {path.name for path in tmp_path.iterdir()} == {".value"}
+    shown(html, tmp_path, "open('value.html', 'w').write('mine'); Shows()")
+    assert (tmp_path / "value.html").read_text() == "mine"
+    assert (tmp_path / "value_2.html").read_text() == "1"
