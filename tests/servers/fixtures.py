@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from servers.authority import Authority
+from servers.dovecot import DovecotServer
 from servers.portal import Portal, Serve
 from servers.postgres import PostgresServer
 from servers.smtp import SmtpServer
@@ -31,6 +32,14 @@ def authority(servers_folder: Path) -> Authority:
 def postgres(servers_folder: Path, authority: Authority) -> Iterator[PostgresServer]:
     """A PostgreSQL server."""
     server = PostgresServer(servers_folder / "pg", authority)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def dovecot(servers_folder: Path, authority: Authority) -> Iterator[DovecotServer]:
+    """An IMAP server, which tests only read."""
+    server = DovecotServer(servers_folder / "imap", authority)
     yield server
     server.stop()
 
