@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from servers.authority import Authority
 from servers.dovecot import DovecotServer
+from servers.mediawiki import PAGES, MediaWiki
 from servers.portal import Portal, Serve
 from servers.postgres import PostgresServer
+from servers.radicale import RadicaleServer
 from servers.smtp import SmtpServer
 
 
@@ -42,6 +44,30 @@ def dovecot(servers_folder: Path, authority: Authority) -> Iterator[DovecotServe
     server = DovecotServer(servers_folder / "imap", authority)
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def mediawiki(servers_folder: Path) -> Iterator[Mapping[str, MediaWiki]]:
+    """Two wikis by language, `en` and `zh`, which tests only read."""
+    wikis = {language: MediaWiki(servers_folder / f"wiki-{language}", language) for language in PAGES}
+    yield wikis
+    for wiki in wikis.values():
+        wiki.stop()
+
+
+@pytest.fixture(scope="session")
+def radicale_of_session(servers_folder: Path, authority: Authority) -> Iterator[RadicaleServer]:
+    """A CalDAV server."""
+    server = RadicaleServer(servers_folder / "dav", authority)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def radicale(radicale_of_session: RadicaleServer) -> RadicaleServer:
+    """The CalDAV server with an empty calendar."""
+    radicale_of_session.empty()
+    return radicale_of_session
 
 
 @pytest.fixture(scope="session")

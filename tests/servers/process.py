@@ -86,8 +86,10 @@ class Process:
         try:
             self._popen.wait(10)
         except subprocess.TimeoutExpired:
-            os.killpg(self._popen.pid, signal.SIGKILL)
+            self._popen.kill()
             self._popen.wait(10)
+        with suppress(ProcessLookupError):  # workers that their master left behind
+            os.killpg(self._popen.pid, signal.SIGKILL)
 
     def log(self) -> str:
         """What it has written so far."""

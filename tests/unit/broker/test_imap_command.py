@@ -51,8 +51,11 @@ def test_a_fetch_is_written_anew(text: bytes, written: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"1", b"1 ()", b"1 (BODY[])", b"1 (BODY.PEEK[])\r\nT1 X", b"1 (BODY.PEEK[]) x",
-     b"1 (BODY.PEEK[HEADER.FIELDS ()])", b"1 (BODY.PEEK[\x00])", b"a (FLAGS)", b"1 (FLAGS) (X)", b"1 (" + b"BODY.PEEK[" * 500 + b")", b"1 RFC822"],
+    [
+        b"", b"1", b"1 ()", b"1 (BODY[])", b"1 (BODY.PEEK[])\r\nT1 X", b"1 (BODY.PEEK[]) x", b"1 RFC822",
+        b"1 (BODY.PEEK[HEADER.FIELDS ()])", b"1 (BODY.PEEK[\x00])", b"a (FLAGS)", b"1 (FLAGS) (X)",
+        b"1 (" + b"BODY.PEEK[" * 500 + b")",
+    ],
 )  # fmt: skip
 def test_a_fetch_of_another_kind_is_unreadable(text: bytes) -> None:
     with pytest.raises(Unreadable):
