@@ -188,14 +188,11 @@ class Warden:
         if pid == 0:
             self._ready = True
             self._door.send(wire.encode_control(op="ready"))
-        elif self._call is not None:
-            self._on_status(self._call, pid, status)
-
-    def _on_status(self, call: Call, pid: int, status: int) -> None:
-        if status == zygote.STARTED:
-            self._watch_program(call, pid)
         else:
-            call.status, call.over = status, True
+            self._on_status(pid, status)
+
+    def _on_status(self, pid: int, status: int) -> None:
+        """What a zygote that serves many calls tells of the process behind one."""
 
     def _watch_program(self, call: Call, pid: int) -> None:
         """The end of the main program ends the call: a background child that holds its pipes open does not delay it."""
@@ -203,7 +200,7 @@ class Warden:
         try:
             self._pidfd = os.pidfd_open(pid)
         except ProcessLookupError:
-            return  # already reaped: by the zygote, whose next message is the status, or here, so it is over
+            return  # already reaped, so it is over
         self._selector.register(self._pidfd, selectors.EVENT_READ)
 
     def _reap(self) -> None:

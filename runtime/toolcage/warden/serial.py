@@ -1,8 +1,9 @@
 """The warden of a cage that serves many calls, one at a time, each in namespaces of its own (`namespace` isolation).
 
-What it does differently: a supervisor tells when the call's first process ended and sends the files, and after a call
-that ended well the cage waits for the next one. After any error or limit, and when the supervisor itself fails, it ends
-everything and serves no more, exactly as a cage that is used once.
+What it does differently: the process behind a call, its supervisor, is there before the call, tells when the call's
+first process ended, and sends the files; after a call that ended well the cage waits for the next one. After any error
+or limit, and when the supervisor itself fails, it ends everything and serves no more, exactly as a cage that is used
+once.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ class SerialWarden(Warden):
     """The event loop around one call after another."""
 
     _base_bytes: int | None = None
+    _supervisor: int | None = None
+    """Of the call that runs, else of the next one."""
+    _finished: int | None = None
 
     def _begin(self, order: dict[str, Any]) -> Call:
         call = Call(order, self._spawn, reported=True)
         self._decoder = wire.Decoder()
-        self._supervisor: int | None = None
         self._ending: float | None = None
         self._collected: tuple[int, int] | None = None
         self._peak = 0
@@ -73,7 +76,7 @@ class SerialWarden(Warden):
         assert call.report is not None
         piece = os.read(call.report, READ_BYTES)
         if not piece:
-            self._selector.unregister(call.report)
+            self._want(call.report, selectors.EVENT_READ, wanted=False)
             os.close(call.report)
             call.report, call.over = None, True
             return
@@ -81,6 +84,7 @@ class SerialWarden(Warden):
             message = frame.control() if frame.type == wire.CONTROL else {"op": "data"}
             if message["op"] == "started":
                 call.pid = int(str(message["pid"]))
+                self._supervisor = int(str(message["supervisor"]))
             elif message["op"] == "ended":  # in time: what is left to do is ours and has a deadline of its own
                 call.deadline = time.monotonic() + END_S
             elif message["op"] == "collected":
@@ -91,11 +95,16 @@ class SerialWarden(Warden):
             else:
                 self._door.send(wire.encode(frame.type, frame.stream, frame.payload))
 
-    def _on_status(self, call: Call, pid: int, status: int) -> None:
+    def _on_status(self, pid: int, status: int) -> None:
         if status == zygote.STARTED:
-            self._supervisor = pid
-        elif pid == self._supervisor and self._collected is None:
-            call.over = True  # it failed before it could report
+            if pid != self._finished:  # its call was over before this could be told
+                self._supervisor = pid
+        elif pid == self._supervisor and self._call is None:
+            os._exit(1)  # what the next call needs cannot be had: the host sees the door close
+        elif pid == self._supervisor and self._call is not None:
+            while self._call.report is not None and self._collected is None:  # what it said may not have been read yet
+                self._on_report(self._call)
+            self._call.over = True
 
     def _finish(self, call: Call) -> None:
         if not call.over and self._ending is None:
@@ -121,7 +130,7 @@ class SerialWarden(Warden):
         again = call.status == 0 and call.limit is None and not self._is_held()
         self._report(call, wall_s, found, sent, again=again, peak=self._peak)
         call.close()
-        self._call = None
+        self._call, self._finished, self._supervisor = None, self._supervisor, None
         if not again:
             self._kill_all()
             self._leave()

@@ -1,16 +1,18 @@
 """One call in `namespace` isolation, seen from just outside it.
 
-Forked from the zygote for this call alone. It enters new namespaces, forks the call's first process into them and stays
-outside the process namespace, so the tool can neither see nor signal it. When that process ends, the kernel has killed
-everything that the call started; then the files are collected (the mounts are this process's too) and reported to the
-warden over a pipe of its own. It never runs tool code and never reads the payload. The listeners of the call's portals
-are its own, in the call's network namespace: while the program runs it carries their bytes.
+Forked from the zygote for this call alone, before there is one: it enters new namespaces and forks the call's first
+process into them, which makes itself ready and waits. It stays outside the process namespace, so the tool can neither
+see nor signal it. Then it passes the call's descriptors on. When that process ends, the kernel has killed everything
+that the call started; then the files are collected (the mounts are this process's too) and reported to the warden over
+a pipe of its own. It never runs tool code and never reads the payload. The listeners of the call's portals are its own,
+in the call's network namespace: while the program runs it carries their bytes.
 """
 
 from __future__ import annotations
 
 import os
 import selectors
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -23,27 +25,33 @@ READ_BYTES = 64 * 1024
 
 
 def supervise(
-    become_child: Callable[[], Any],
-    report: int,
-    others: list[int],
+    become_child: Callable[[socket.socket], Any],
+    take: Callable[[], tuple[list[int], list[int]] | None],
     limits: dict[str, int],
-    *,
-    ports: list[int],
-    downlink: int | None,
 ) -> None:
-    """Runs the call. `become_child` is called in its first process and does not return. `downlink` brings the host's
-    frames for the portals on `ports`. Never returns itself."""
+    """Runs one call. `become_child` is called in its first process, with where its descriptors will come from, and does
+    not return. `take` waits for the call: its descriptors (the program's four, the report, and what brings the host's
+    frames for portals) and the portals' ports. Never returns itself."""
     namespaces.enter()
-    portals = Portals(ports, lambda encoded: _write(report, encoded), lambda: False) if ports else None
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
-        os.close(report)
+        ours.close()
         namespaces.furnish(limits)
-        become_child()
+        become_child(theirs)
         os._exit(1)
+    theirs.close()
+    taken = take()
+    if taken is None:
+        os._exit(0)
+    descriptors, ports = taken
+    others, report, downlink = descriptors[:4], descriptors[4], next(iter(descriptors[5:]), None)
+    portals = Portals(ports, lambda encoded: _write(report, encoded), lambda: False) if ports else None
+    socket.send_fds(ours, [b"f"], others)
+    ours.close()
     for descriptor in others:
         os.close(descriptor)
-    _write(report, wire.encode_control(op="started", pid=pid))
+    _write(report, wire.encode_control(op="started", pid=pid, supervisor=os.getpid()))
     if portals is not None and downlink is not None:
         _carry(portals, downlink, pid)
         portals.close()

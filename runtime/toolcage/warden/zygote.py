@@ -1,10 +1,10 @@
 """The process that calls are made of. It holds no door and is forked from the warden before the first frame arrives.
 
 It imports what every call needs and then waits on one socket for a set of descriptors. In a cage that is used once it
-becomes the call's process itself. In one that serves many it forks a process for each call, is never given a payload,
-and is not dumpable: forking calls from a process that decodes frames would leave the arguments of one call in the
-memory of the next. Either way the standard streams are replaced, every other descriptor is closed, and `child.run`
-reads the payload from a pipe of its own.
+becomes the call's process itself. In one that serves many it forks a process for each call, ahead of the call; it never
+gets a payload or a call's descriptor, and is not dumpable: forking calls from a process that decodes frames would leave
+the arguments of one call in the memory of the next. Either way the standard streams are replaced, every other
+descriptor is closed, and `child.run` reads the payload from a pipe of its own.
 """
 
 from __future__ import annotations
@@ -70,16 +70,10 @@ def main(control: socket.socket, bundle: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()  # a collection in a child would otherwise copy every page that is shared with it now
     control.send(READY)
-    while True:
-        received = receive(control)
-        if received is None:
-            os._exit(0)
-        descriptors, ports = received
+    while True:  # until the warden has closed its end, which ends the next line that writes there
         pid = os.fork()
         if pid == 0:
-            _supervise(child, descriptors, ports, bundle["limits"], filters)
-        for descriptor in descriptors:
-            os.close(descriptor)
+            _supervise(control, child, bundle["limits"], filters)
         control.send(STATUS.pack(pid, STARTED))
         control.send(STATUS.pack(pid, _await_end(pid)))
         os.waitpid(pid, 0)
@@ -134,18 +128,21 @@ def receive(control: socket.socket) -> tuple[list[int], list[int]] | None:
 
 
 def _supervise(
-    child: ModuleType, descriptors: list[int], ports: list[int], limits: dict[str, int], filters: dict[str, bytes]
+    control: socket.socket, child: ModuleType, limits: dict[str, int], filters: dict[str, bytes]
 ) -> None:
     """In the fork, for `namespace` isolation: one process more, between this one and the tool. Never returns."""
-    others, report, downlink = descriptors[:4], descriptors[4], next(iter(descriptors[5:]), None)
 
-    def become_child() -> None:
+    def become_child(descriptors: socket.socket) -> None:
+        control.close()
         _settle(limits)
         namespaces.lock_down(filters)
-        _run(child, others)
+        received = receive(descriptors)
+        descriptors.close()
+        if received is not None:
+            _run(child, received[0])
 
     try:
-        supervisor.supervise(become_child, report, others, limits, ports=ports, downlink=downlink)
+        supervisor.supervise(become_child, lambda: receive(control), limits)
     finally:
         os._exit(1)
 
