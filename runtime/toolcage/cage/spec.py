@@ -7,6 +7,7 @@ weaker than the strongest one; `attest.py` compares the configuration with what 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -67,7 +68,7 @@ class CageSpec:
     @property
     def digest(self) -> str:
         """The pool's key: SHA-256 over every field."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        return _digest(self)
 
     @property
     def data_bytes(self) -> int:
@@ -79,6 +80,12 @@ def users_under(info: Mapping[str, Any]) -> range:
     options = map(str, info.get("SecurityOptions") or ())
     mapped = any(word in option for option in options for word in ("userns", "rootless"))
     return MAPPED_USERS if mapped else USERS
+
+
+@functools.lru_cache(maxsize=256)
+def _digest(spec: CageSpec) -> str:
+    """Asked for several times in each call."""
+    return hashlib.sha256(json.dumps(asdict(spec), sort_keys=True).encode()).hexdigest()
 
 
 def container_config(

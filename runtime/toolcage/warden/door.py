@@ -46,11 +46,14 @@ class Door:
         return self._decoder.feed(piece)
 
     def send(self, encoded: bytes) -> None:
-        """Queues encoded frames and writes what the host takes now."""
+        """Queues encoded frames, to leave together with what else this turn of the loop brings, or as a full piece:
+        each write wakes a chain of processes on the way to the host."""
         self._out += encoded
-        self.flush()
+        if len(self._out) >= READ_BYTES:
+            self.flush()
 
     def flush(self) -> None:
+        """Writes what the host takes now."""
         try:
             while self._out:
                 written = os.write(DOOR_OUT, self._out[:READ_BYTES])

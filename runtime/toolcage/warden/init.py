@@ -51,6 +51,7 @@ class Warden:
     def serve(self) -> None:
         """Runs until the door closes. Never returns."""
         while True:
+            self._door.flush()
             self._watch()
             for key, _ in self._selector.select(self._timeout()):
                 self._dispatch(key.fd)
