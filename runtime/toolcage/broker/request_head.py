@@ -47,29 +47,25 @@ async def read_head(reader: BufferedReader) -> RequestHead | None:
     first = await reader.line(MAX_LINE)
     if not first:
         return None
-    lines, size = [first], len(first)
-    while lines[-1] != b"\r\n":
-        line = await reader.line(MAX_LINE)
-        if not line:
-            raise Ended
-        size += len(line)
-        if size > MAX_HEAD or len(lines) > MAX_HEADERS + 1:
-            raise bad(f"has a head of more than {MAX_HEAD} bytes or {MAX_HEADERS} headers")
-        lines.append(line)
-    return parse_head(lines)
-
-
-def parse_head(lines: list[bytes]) -> RequestHead:
-    """The head in these lines, each with its line end, the empty one last. Raises Denied."""
-    bare = [_bare(line) for line in lines[:-1]]
-    request = _REQUEST.fullmatch(bare[0]) if bare else None
+    request = _REQUEST.fullmatch(_bare(first))  # judged line by line: what is no HTTP is not waited for
     if request is None:
         raise bad("does not begin with a plain HTTP/1.1 request line")
-    headers = tuple(_header(line) for line in bare[1:])
+    raw, headers = bytearray(first), list[tuple[str, str]]()
+    while line := await reader.line(MAX_LINE):
+        raw += line
+        if len(raw) > MAX_HEAD or len(headers) > MAX_HEADERS:
+            raise bad(f"has a head of more than {MAX_HEAD} bytes or {MAX_HEADERS} headers")
+        if line == b"\r\n":
+            return _head(request, headers, bytes(raw))
+        headers.append(_header(_bare(line)))
+    raise Ended
+
+
+def _head(request: re.Match[bytes], headers: list[tuple[str, str]], raw: bytes) -> RequestHead:
     version = f"1.{request[3].decode()}"
     _check_framing(headers, version)
     return RequestHead(
-        method=request[1].decode(), target=request[2].decode(), version=version, headers=headers, raw=b"".join(lines)
+        method=request[1].decode(), target=request[2].decode(), version=version, headers=tuple(headers), raw=raw
     )
 
 
@@ -91,7 +87,7 @@ def _header(line: bytes) -> tuple[str, str]:
     return match[1].decode().lower(), match[2].decode("latin-1").strip(" \t")
 
 
-def _check_framing(headers: tuple[tuple[str, str], ...], version: str) -> None:
+def _check_framing(headers: list[tuple[str, str]], version: str) -> None:
     counted = {
         name: [value for known, value in headers if known == name]
         for name in ("content-length", "transfer-encoding", "host")

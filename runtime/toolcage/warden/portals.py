@@ -21,7 +21,7 @@ from collections.abc import Callable
 from toolcage.cage import wire
 
 LOOPBACK = "127.0.0.1"
-BACKLOG = 32
+BACKLOG = 128
 _CLOSE_HARD = struct.pack("ii", 1, 0)
 
 

@@ -1,0 +1,91 @@
+"""The key is found in every usual spelling wherever a chunk ends, and nothing else of an answer changes."""
+
+from __future__ import annotations
+
+import base64
+import html
+import itertools
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcage.broker.masking import Mask
+
+SECRET = 'sk-ab/c+D9_xyz"q%'
+RAW = SECRET.encode()
+SPELLINGS = {
+    "plain": RAW,
+    "url": quote(SECRET, safe="").encode(),
+    "url, lower case": quote(SECRET, safe="").lower().encode().replace(b"sk-ab%2fc%2bd9", b"sk-ab%2fc%2bD9"),
+    "every character in percent": "".join(f"%{byte:02x}" for byte in RAW).encode(),
+    "form": quote_plus(SECRET).encode(),
+    "json": json.dumps(SECRET)[1:-1].encode(),
+    "json with escapes": "".join(f"\\u00{byte:02x}" for byte in RAW).encode(),
+    "html": html.escape(SECRET).replace("&quot;", "&#34;").encode(),
+    "hex": RAW.hex().encode(),
+    "HEX": RAW.hex().upper().encode(),
+    "base64": base64.b64encode(RAW),
+    "base64 behind a user's name": base64.b64encode(b"user:" + RAW),
+    "base64 in the middle": base64.b64encode(b"xy" + RAW + b"tail"),
+    "base64 for URLs": base64.urlsafe_b64encode(b"u" + RAW),
+}
+
+
+def passed(pieces: list[bytes], secret: str = SECRET) -> tuple[bytes, int]:
+    mask = Mask((secret,))
+    out = b"".join(mask.pass_on(piece) for piece in pieces) + mask.rest()
+    return out, mask.count
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_the_secret_is_masked_wherever_the_stream_is_cut(name: str) -> None:
+    text = b"before " + SPELLINGS[name] + b" after"
+    for cut in range(len(text) + 1):
+        out, count = passed([text[:cut], text[cut:]])
+        assert (len(out), count) == (len(text), 1)
+    out, _ = passed([text[at : at + 1] for at in range(len(text))])
+    assert RAW not in out
+    assert out.count(b"*") >= len(RAW)
+
+
+def test_ordinary_text_passes_unchanged_and_without_delay() -> None:
+    mask = Mask((SECRET,))
+    text = b"An ordinary answer, which ends with no part of it.\n" * 100
+    assert mask.pass_on(text) == text
+    assert (mask.rest(), mask.count) == (b"", 0)
+
+
+def test_what_may_be_the_beginning_is_held_back_until_it_is_decided() -> None:
+    mask = Mask((SECRET,))
+    assert mask.pass_on(b"x " + RAW[:8]) == b"x "
+    assert mask.pass_on(b"!") == RAW[:8] + b"!"
+    assert mask.pass_on(RAW[:8]) == b""
+    assert mask.rest() == RAW[:8]
+
+
+def test_without_a_secret_everything_passes() -> None:
+    assert Mask(()).pass_on(RAW) == RAW
+
+
+def test_a_header_s_value_is_masked_whole() -> None:
+    assert Mask((SECRET,)).whole(b"Bearer " + RAW) == b"Bearer " + b"*" * len(RAW)
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=6))
+def test_bytes_that_hold_no_secret_come_out_as_they_went_in(content: bytes, cuts: list[int]) -> None:
+    edges = sorted({0, len(content), *(cut for cut in cuts if cut < len(content))})
+    pieces = [content[start:end] for start, end in itertools.pairwise(edges)]
+    out, count = passed(pieces, "a-secret-of-some-length")
+    assert (out, count) == (content, 0)
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40), st.integers(0, 200))
+def test_any_secret_is_found_in_plain_and_in_base64(secret: str, cut: int) -> None:
+    for spelled in (secret.encode(), base64.b64encode(b"ab" + secret.encode() + b"z")):
+        text = b"<" + spelled + b">"
+        out, count = passed([text[:cut], text[cut:]], secret)
+        assert count >= 1
+        assert secret.encode() not in out
