@@ -1,8 +1,9 @@
 """Two MediaWikis (Debian's, with SQLite and PHP's own web server): English and Chinese, each with a few pages.
 
 Each has articles, a redirect and a disambiguation page as Wikipedia marks them (the page property `disambiguation`);
-the English one also a page with markup and one with an instruction to the reader. The extensions TextExtracts and PageImages are on, as on
-Wikipedia; MediaWiki's own search finds titles, and texts with `srwhat=text`. The API is at `/w/api.php`.
+the English one also a page with markup and one with an instruction to the reader. The extensions TextExtracts and
+PageImages are on, as on Wikipedia; MediaWiki's own search finds titles, and texts with `srwhat=text`. The API is at
+`/w/api.php`.
 """
 
 from __future__ import annotations

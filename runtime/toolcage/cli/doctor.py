@@ -1,6 +1,7 @@
 """`toolcage doctor`: finds the engine, really runs a cage, and says what weakens it with the command that mends it.
 
-Exit 0 when a cage ran, 3 when none could be run.
+Exit 0 when a cage ran, 3 when none could be run. With `--resources` each resource of that file is tried for real
+instead: exit 0 when each one can be used and no account may do too much, 3 otherwise. No secret is ever shown.
 """
 
 from __future__ import annotations
@@ -40,9 +41,14 @@ class Finding:
     mend: str | None = None
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> None:
-    """Check this machine: engine, images, and a real cage."""
-    findings = _examine()
+def doctor(
+    resources: Annotated[
+        Path | None, typer.Option("--resources", help="Try every resource of this file instead of the engine.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check this machine: engine, images, and a real cage; or each thing that a resources file names."""
+    findings = _examine() if resources is None else _resource_findings(resources)
     healthy = all(finding.verdict != "problem" for finding in findings)
     if as_json:
         print(json.dumps({"healthy": healthy, "findings": [asdict(finding) for finding in findings]}))
@@ -63,6 +69,25 @@ def _examine() -> list[Finding]:
         return [*_engine_findings(engine.version(), engine.info()), *_image_findings(engine), _run_cage()]
     finally:
         engine.close()
+
+
+def _resource_findings(path: Path) -> list[Finding]:
+    """Each resource tried for real, or the file's own faults."""
+    import asyncio
+
+    from toolcage.errors import ResourceError
+    from toolcage.line.resource_checks import check_resources
+    from toolcage.resources import load_resources
+
+    try:
+        loaded = load_resources(path)
+    except ResourceError as error:
+        return [Finding(check="file", verdict="problem", found=str(error), mend="correct the lines that are named")]
+    checked = asyncio.run(check_resources(loaded))
+    if not checked:
+        mend = "name there what tools may reach"
+        return [Finding(check="file", verdict="advice", found=f"{path} names nothing", mend=mend)]
+    return [Finding(check=item.resource, verdict=item.verdict, found=item.found, mend=item.mend) for item in checked]
 
 
 def _engine_findings(version: Any, info: Any) -> list[Finding]:
