@@ -297,6 +297,21 @@ def test_warm_and_cold_cages_behave_alike(maker: Maker, eventually: Callable[...
     assert stats["created"] == stats["removed"]
 
 
+def test_after_calls_at_once_as_many_cages_wait_for_the_next_ones(
+    speaker: Maker, eventually: Callable[..., bool]
+) -> None:
+    pool = Pool(speaker.engine, speaker.owner, PoolTerms(min_idle=1, max_cages=8), lambda _text: None)
+    try:
+        recipe = speaker.recipe()
+        pool.give_back(pool.take(recipe))
+        assert eventually(lambda: pool.stats()["coming"] == 0 and pool.stats()["idle"] == 1)
+        for cage in [pool.take(recipe) for _ in range(3)]:
+            pool.give_back(cage)
+        assert eventually(lambda: pool.stats()["coming"] == 0 and pool.stats()["idle"] == 3)
+    finally:
+        pool.close()
+
+
 # --- what is behind the door when it is not the warden -------------------------------------------------------------
 
 SPEAK = """

@@ -45,7 +45,8 @@ class PoolClosed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTerms:
-    """`min_idle` cages of each kind in use are kept ready (0 = no warm pool); `max_cages` bounds all; `max_waiting`
+    """`min_idle` cages of each kind in use are kept ready (0 = no warm pool), and as many more as lately ran at once;
+    `max_cages` bounds all; `max_waiting`
     callers may wait `max_wait_s` seconds."""
 
     min_idle: int = 2
@@ -70,10 +71,19 @@ class _Shelf:
     not_before: float = 0.0
     last_used: float = 0.0
     retired: bool = False
+    running: int = 0
+    peak: int = 0
+    """The most that ran at once, forgotten by one at each look of `_keep`."""
+
+    @property
+    def short(self) -> bool:
+        """Whether fewer are ready, or soon will be, than wanted. One that serves many calls comes back."""
+        coming_back = self.running if self.recipe.spec.isolation == "namespace" else 0
+        return len(self.idle) + self.coming + coming_back < self.wanted
 
     @property
     def stale(self) -> bool:
-        return self.wanted == 0 and self.coming == 0 and not self.idle
+        return self.wanted == 0 and self.coming == 0 and self.running == 0 and not self.idle
 
 
 class Pool:
@@ -125,9 +135,10 @@ class Pool:
                 self._changed.notify_all()
             raise
         with self._changed:
-            self._shelves[recipe.spec.digest].coming -= 1
+            shelf = self._shelves[recipe.spec.digest]
+            shelf.coming -= 1
             closed = self._closed
-            self._running.add(cage)
+            self._lend(shelf, cage)
         if closed:
             self.give_back(cage)
             raise PoolClosed
@@ -170,11 +181,12 @@ class Pool:
                 if self._closed:
                     raise PoolClosed
                 shelf = self._shelf(recipe)
-                shelf.wanted, shelf.last_used, shelf.retired = self._terms.min_idle, time.monotonic(), False
+                shelf.last_used, shelf.retired = time.monotonic(), False
+                self._size(shelf)
                 self._drop_dead(shelf)
                 if shelf.idle:
                     cage = shelf.idle.popleft()
-                    self._running.add(cage)
+                    self._lend(shelf, cage)
                     if shelf.idle:  # a creation costs the engine a quarter of a second: let the call have it first
                         shelf.not_before = max(shelf.not_before, time.monotonic() + REFILL_DELAY_S)
                     self._changed.notify_all()
@@ -200,6 +212,8 @@ class Pool:
         with self._changed:
             self._running.discard(cage)
             shelf = self._shelves.get(cage.recipe.spec.digest)
+            if shelf is not None:
+                shelf.running = max(0, shelf.running - 1)
             kept = cage.reusable and shelf is not None and not shelf.retired and not self._closed
             if kept and shelf is not None:
                 shelf.idle.appendleft(cage)
@@ -258,6 +272,17 @@ class Pool:
     def _shelf(self, recipe: CageRecipe) -> _Shelf:
         return self._shelves.setdefault(recipe.spec.digest, _Shelf(recipe=recipe))
 
+    def _lend(self, shelf: _Shelf, cage: LiveCage) -> None:
+        self._running.add(cage)
+        shelf.running += 1
+        shelf.peak = max(shelf.peak, shelf.running)
+        self._size(shelf)
+
+    def _size(self, shelf: _Shelf) -> None:
+        """As many idle cages as lately ran at once: the next burst is served warm too."""
+        if self._terms.min_idle:
+            shelf.wanted = min(self._terms.max_cages, max(self._terms.min_idle, shelf.peak))
+
     def _total(self) -> int:
         return len(self._running) + self._total_coming() + sum(len(shelf.idle) for shelf in self._shelves.values())
 
@@ -281,17 +306,13 @@ class Pool:
 
     def _short(self) -> bool:
         """Whether some kind has fewer idle cages than wanted, to be looked at again soon."""
-        return any(len(shelf.idle) + shelf.coming < shelf.wanted for shelf in self._shelves.values())
+        return any(shelf.short for shelf in self._shelves.values())
 
     def _lacking(self) -> _Shelf | None:
         if self._total() >= self._terms.max_cages:
             return None
         now = time.monotonic()
-        lacking = [
-            shelf
-            for shelf in self._shelves.values()
-            if len(shelf.idle) + shelf.coming < shelf.wanted and shelf.not_before <= now
-        ]
+        lacking = [shelf for shelf in self._shelves.values() if shelf.short and shelf.not_before <= now]
         return max(lacking, key=lambda shelf: shelf.last_used, default=None)
 
     # threads
@@ -345,6 +366,10 @@ class Pool:
             with self._changed:
                 if self._changed.wait_for(lambda: self._closed, PING_IDLE_S):
                     return
+                for shelf in self._shelves.values():
+                    shelf.peak = max(shelf.running, shelf.peak - 1)
+                    if shelf.wanted:
+                        self._size(shelf)
                 checking = [(shelf, cage) for shelf in self._shelves.values() for cage in shelf.idle]
             for shelf, cage in checking:
                 self._check_idle(shelf, cage)
@@ -363,7 +388,7 @@ class Pool:
         fit = now - cage.born < MAX_IDLE_S and now - shelf.last_used < MAX_IDLE_S and cage.ping()
         with self._changed:
             shelf.coming -= 1
-            keep = fit and not self._closed and shelf.wanted > 0
+            keep = fit and not self._closed and len(shelf.idle) < shelf.wanted
             if keep:
                 shelf.idle.append(cage)
             if now - shelf.last_used >= MAX_IDLE_S:
