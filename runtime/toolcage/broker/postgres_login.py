@@ -28,6 +28,9 @@ from toolcage.secret_reference import SecretRef
 
 MOST_ITERATIONS: Final = 1_000_000
 """PostgreSQL asks for 4096; a server that asks for more than this is out to keep us busy."""
+_NOTICE_A_LOST_CLIENT: Final = "SET client_connection_check_interval = '1s'"
+"""Of PostgreSQL 14 and later, on Linux: a statement ends soon after its call was given up. Not a startup parameter,
+because older servers would refuse the session."""
 _ITERATIONS: Final = re.compile(r"(?:^|,)i=([0-9]{1,9})(?:,|$)")
 _MOST_REPORTS: Final = 200
 
@@ -75,7 +78,10 @@ async def log_in(
                 reader = BufferedReader(stream, count=count, idle_s=connect_s)
                 await stream.write(wire.startup(_terms(config)))
                 await _Login(config, stream, reader, tls).run()
-                return Login(stream=stream, reader=reader, parameters=await _settle(reader))
+                parameters = await _settle(reader)
+                await stream.write(wire.message(b"Q", wire.text(_NOTICE_A_LOST_CLIENT)))
+                await _settle(reader, forgive=True)
+                return Login(stream=stream, reader=reader, parameters=parameters)
             except Ended:
                 stream.abort()
                 raise Denied("egress.protocol", "the database server ended the login", config.place) from None
@@ -121,8 +127,8 @@ async def _connect(config: PostgresConfig, resolve: Resolve) -> tuple[UpstreamSt
     return stream, stream.ssl_object()
 
 
-async def _settle(reader: BufferedReader) -> dict[str, str]:
-    """Reads what the server reports until it is ready."""
+async def _settle(reader: BufferedReader, *, forgive: bool = False) -> dict[str, str]:
+    """Reads what the server reports until it is ready. `forgive`: an error is no more than what it reports."""
     parameters: dict[str, str] = {}
     for _ in range(_MOST_REPORTS):
         kind, content = await wire.read_small(reader)
@@ -132,9 +138,11 @@ async def _settle(reader: BufferedReader) -> dict[str, str]:
             case b"S":
                 name, value = wire.read_pair(content)
                 parameters[name] = value
-            case b"E":
+            case b"E" if not forgive:
                 raise refusal(content)
             case b"K" | b"N":
+                continue
+            case b"C" | b"E" if forgive:
                 continue
             case _:
                 break

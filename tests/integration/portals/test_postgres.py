@@ -319,6 +319,18 @@ def test_silence_and_a_vanished_client_end_the_server_s_session(
     assert eventually(opened.settled)
 
 
+def test_a_statement_ends_soon_after_its_call_was_given_up(
+    portal: Open, config: PostgresConfig, postgres: PostgresServer, eventually: Callable[..., bool]
+) -> None:
+    running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(300)%'"
+    with Raw(through(portal, replace(config, statement_s=600))) as raw:
+        raw.start()
+        raw.until(b"Z")
+        raw.message(b"Q", b"SELECT pg_sleep(300)\0")
+        assert eventually(lambda: postgres.query(running) == "1")
+    assert eventually(lambda: postgres.query(running) == "0")
+
+
 def test_many_connections_leave_nothing_open(
     portal: Open, config: PostgresConfig, eventually: Callable[..., bool]
 ) -> None:

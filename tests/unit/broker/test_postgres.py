@@ -95,8 +95,9 @@ def outcome(*sent: bytes, tls: bool = False, connect_s: float = 5) -> Any:
     return asyncio.run(logged_in(script, tls=tls, connect_s=connect_s))
 
 
-def test_a_server_that_asks_for_nothing_lets_in() -> None:
-    assert outcome(READY) == {"server_version": "15.1"}
+@pytest.mark.parametrize("settled", [message(b"C", b"SET\0"), message(b"E", b"SERROR\0Munknown parameter\0\0")])
+def test_a_server_that_asks_for_nothing_lets_in_whatever_its_age(settled: bytes) -> None:
+    assert outcome(READY, settled + message(b"Z", b"I")) == {"server_version": "15.1"}
 
 
 @pytest.mark.parametrize("reply", [b"N", b"E" + b"FATAL", b"X", b"G"])
