@@ -48,8 +48,10 @@ RESULT_DEPTH: Final = 128
 HOST_GRACE_S: Final = 5.0
 MAX_TOOL_TEXT: Final = 4000
 _CODE: Final = re.compile(r"[a-z0-9_]{1,30}(\.[a-z0-9_]{1,30}){0,2}")
-_CAGE_FAMILIES: Final = frozenset({"calc", "python", "result", "shell", "sql", "tool"})
+_CAGE_FAMILIES: Final = frozenset({"calc", "calendar", "mail", "python", "result", "shell", "sql", "tool"})
 """The only families of codes that a cage may claim; the others are the line's own word."""
+_FOR_NOW: Final = frozenset({"calendar.conflict", "calendar.unreachable", "mail.later", "mail.unreachable"})
+"""Failures of ours after which the same call may succeed."""
 _SESSION_LOST: Final = Truncation(part="session", kept=0, dropped=None)
 _RUNS_PROGRAMS: Final = frozenset({"python", "shell"})
 
@@ -189,7 +191,7 @@ def _execute(run: _Run) -> CageOutput:
     authorized = run.approved.screened.authorized
     queued = time.monotonic()
     try:
-        opened = run.means.portals(authorized)
+        opened = run.means.portals(authorized, run.session)
         cage, lost = run.means.take(authorized, run.session)
     except PoolBusy:
         raise _unready("busy", "pool.busy", "every sandbox is in use", None) from None
@@ -241,7 +243,7 @@ def _order(run: _Run, recipe: CageRecipe, opened: tuple[Opened, ...]) -> CallOrd
         "action": "call",
         "tool": run.means.tool(authorized, recipe),
         "arguments": thaw(authorized.valid.arguments),
-        "context": run.means.context(authorized, opened),
+        "context": run.means.context(authorized, run.session, opened),
     }
     return CallOrder(
         payload=payload,
@@ -337,7 +339,7 @@ def _no_constant(word: str) -> None:
 
 def _failure(code: str, message: str, hint: object) -> Refusal:
     text = hint[:MAX_TOOL_TEXT] if isinstance(hint, str) else None
-    return Refusal(status="tool_error", code=code, message=message, hint=text)
+    return Refusal(status="tool_error", code=code, message=message, hint=text, retryable=code in _FOR_NOW)
 
 
 def _code(claimed: object) -> str:

@@ -9,6 +9,7 @@ A cage with `session` isolation belongs to one session and one tool, and is kept
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -31,6 +32,7 @@ from toolcage.cage.session_cages import LEASE_S, Holder, SessionCages
 from toolcage.cage.spec import CageSpec
 from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
+from toolcage.line.mail_portals import Outbox, addresses_of
 from toolcage.line.portals import PROXY, Opened, open_portals
 from toolcage.resources import Resources, SqliteDatabase
 from toolcage.tools.registry import RegisteredTool, ToolRegistry, builtin_tools
@@ -77,6 +79,7 @@ class Means:
         self._snapshots = Snapshots()
         self._broker = Broker()
         self._pace = Pace()
+        self._outbox = Outbox()
         self._latest: dict[tuple[str, ...], CageRecipe] = {}
 
     def pool(self) -> Pool:
@@ -158,9 +161,10 @@ class Means:
         """The payload's part that says which tool to run, with the sources that the cage does not have yet."""
         return _without_known(self._tool(authorized.valid.declaration.name).shipment, recipe)
 
-    def portals(self, authorized: AuthorizedCall) -> tuple[Opened, ...]:
+    def portals(self, authorized: AuthorizedCall, session: str) -> tuple[Opened, ...]:
         """The ways out that this call has. Raises ResourceError, for a secret that is not there too."""
-        return open_portals(authorized, self._resources, self._pace)
+        key = call_key(authorized, session)
+        return open_portals(authorized, self._resources, self._pace, outbox=self._outbox, key=key)
 
     def passage(self, opened: tuple[Opened, ...], on_record: OnRecord) -> Passage:
         """What serves the connections through these portals until the call ends. Raises PoolClosed."""
@@ -169,9 +173,11 @@ class Means:
         except RuntimeError:
             raise PoolClosed from None
 
-    def context(self, authorized: AuthorizedCall, opened: tuple[Opened, ...] = ()) -> Mapping[str, object]:
-        """What the tool's body may know besides its arguments: resources, what its grant leaves open, limits, and where
-        its portals are."""
+    def context(
+        self, authorized: AuthorizedCall, session: str, opened: tuple[Opened, ...] = ()
+    ) -> Mapping[str, object]:
+        """What the tool's body may know besides its arguments: resources, what its grant leaves open, limits, the
+        addresses in its arguments as the host reads them, a key that the same call has again, where its portals are."""
         sql = authorized.decision.sql
         return {
             "resources": {
@@ -186,6 +192,8 @@ class Means:
                 "columns_except": sorted(sql.columns_except),
                 "max_rows": sql.max_rows,
             },
+            "addresses": {name: list(found) for name, found in addresses_of(authorized).items()},
+            "key": call_key(authorized, session),
             "portals": {item.portal.name: item.told() for item in opened if item.portal.name != PROXY},
             "proxy": next((item.told() for item in opened if item.portal.name == PROXY), None),
             "session": authorized.sandbox.isolation == "session",
@@ -308,6 +316,12 @@ class Means:
             older, self._latest[key] = self._latest.get(key), recipe
         if older is not None and older.spec != recipe.spec:
             self.pool().retire(older)
+
+
+def call_key(authorized: AuthorizedCall, session: str) -> str:
+    """The same when a session makes the same call again, files included; tells nothing of either."""
+    parts = (session, authorized.role, authorized.valid.declaration.name, authorized.valid.digest)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
 
 
 def _why_not(report: CageReport, said: object) -> str:

@@ -1,25 +1,27 @@
 """Which portals a call's cage has, and where each one leads: from what was authorized to what the broker serves.
 
 The cage learns a number, a kind and a port of its own loopback. Destination, terms and secrets stay in the `Way`, on
-the host; secrets are read here, for this call, and nowhere else. Grants that name no endpoint, calendar or host give no
-portal. It connects nothing and decides nothing that authorize has not decided.
+the host; secrets are read here, for this call, and nowhere else. Grants that name no endpoint, calendar, mailbox or
+host give no portal. A mailbox opens for sending where the tool declares that it sends, for reading where it declares
+that it reads what is private. It connects nothing and decides nothing that authorize has not decided.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from toolcage.broker import connect, http
-from toolcage.broker.broker import Way
+from toolcage.broker.broker import Serve, Way
 from toolcage.broker.dial import Resolve, Upstream, open_stream, system_resolve
 from toolcage.broker.pace import Pace
 from toolcage.broker.stream import ClientStream, Connection, PortalTerms
 from toolcage.cage.portals import FIRST_PORT, Portal
-from toolcage.resources import Calendar, Endpoint, KeyPlacement, Resources, Server
+from toolcage.line.mail_portals import Outbox, reading, sending
+from toolcage.resources import Calendar, Endpoint, KeyPlacement, Mailbox, Resources, Server
 from toolcage.types import AuthorizedCall, PortalKind
 
 PROXY: Final = "egress:"
@@ -33,25 +35,35 @@ _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """One portal of one call, both ends. `base_path` is where the resource begins; `secrets` are what it was given."""
+    """One portal of one call, both ends. `base_path` is where the resource begins; `more` is what else a tool may know
+    of it; `secrets` are what it was given."""
 
     portal: Portal
     way: Way
     base_path: str = ""
+    more: Mapping[str, object] = field(default_factory=dict)
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def told(self) -> dict[str, object]:
         """What the tool may know."""
         origin = f"http://{_LOOPBACK}:{self.portal.port}"
-        told: dict[str, object] = {"host": _LOOPBACK, "port": self.portal.port, "kind": self.portal.kind}
+        told: dict[str, object] = {"host": _LOOPBACK, "port": self.portal.port, "kind": self.portal.kind, **self.more}
         return {**told, "base": f"{origin}{self.base_path}"} if self.portal.kind in ("http", "connect") else told
 
 
 def open_portals(
-    authorized: AuthorizedCall, resources: Resources, pace: Pace, resolve: Resolve = system_resolve
+    authorized: AuthorizedCall,
+    resources: Resources,
+    pace: Pace,
+    resolve: Resolve = system_resolve,
+    *,
+    outbox: Outbox | None = None,
+    key: str = "",
 ) -> tuple[Opened, ...]:
-    """The portals of this call. Reads secrets. Raises ResourceError."""
-    makers = list(_makers(authorized, resources, pace, resolve))
+    """The portals of this call. `key` is the same when the same call is tried again. Reads secrets. Raises
+    ResourceError."""
+    mail = _mail(authorized, resources, outbox or Outbox(), key, resolve)
+    makers = [*_makers(authorized, resources, pace, resolve), *mail]
     return tuple(make(FIRST_PORT + number) for number, make in enumerate(makers))
 
 
@@ -71,6 +83,30 @@ def _makers(authorized: AuthorizedCall, resources: Resources, pace: Pace, resolv
     if authorized.egress:
         granted = frozenset((target.host, target.port) for target in authorized.egress)
         yield partial(_proxy, connect.ConnectConfig(granted=granted), wall_s, resolve)
+
+
+def _mail(
+    authorized: AuthorizedCall, resources: Resources, outbox: Outbox, key: str, resolve: Resolve
+) -> Iterator[_Make]:
+    for word, kind in sorted(authorized.valid.declaration.resources.items()):
+        name = authorized.resources.get(word)
+        if name is None or kind != "mailbox":
+            continue
+        mailbox, terms = resources.mailbox(name), _terms(authorized.sandbox.wall_s)
+        terms = replace(terms, max_bytes_up=max(terms.max_bytes_up, 2 * mailbox.max_message),
+                        max_bytes_down=max(terms.max_bytes_down, 4 * mailbox.max_message))  # fmt: skip
+        if "sends" in authorized.valid.declaration.effects:
+            yield partial(_mailbox, mailbox, "smtp", terms, sending(mailbox, authorized, outbox, key, resolve, terms))
+        if "reads_private" in authorized.valid.declaration.effects:
+            yield partial(_mailbox, mailbox, "imap", terms, reading(mailbox, resolve, terms))
+
+
+def _mailbox(mailbox: Mailbox, kind: Literal["smtp", "imap"], terms: PortalTerms, serve: Serve, port: int) -> Opened:
+    return Opened(
+        portal=Portal(name=f"{mailbox.name}.{kind}", kind=kind, port=port),
+        way=Way(kind=kind, terms=terms, serve=serve),
+        more={"address": mailbox.address, "folders": list(mailbox.folders), "max_message": mailbox.max_message},
+    )
 
 
 def _terms(wall_s: float, max_bytes: int | None = None) -> PortalTerms:
@@ -132,7 +168,8 @@ def _calendar(calendar: Calendar, wall_s: float, pace: Pace, resolve: Resolve, p
     )
     terms = _terms(wall_s, calendar.max_bytes)
     serve = _http(config, calendar.server, pace, resolve, terms)
-    return _opened(calendar.name, "http", port, terms, serve, calendar.path, secrets)
+    opened = _opened(calendar.name, "http", port, terms, serve, calendar.path, secrets)
+    return replace(opened, more={"address": calendar.address})
 
 
 def _proxy(config: connect.ConnectConfig, wall_s: float, resolve: Resolve, port: int) -> Opened:

@@ -156,6 +156,7 @@ class CalendarFile(Strict):
     user: _Account | None = None
     password: _Secret | None = None
     access: _Access = "ro"
+    address: Annotated[str, PlainValidator(fields.mail_address)] | None = None
     allow_private: bool = False
     ca: _Path | None = None
     max_bytes: _Size = 8 * MIB

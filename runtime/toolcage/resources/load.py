@@ -112,7 +112,7 @@ class _Base:
         server, path = self._server(item.url, item.ca, item.allow_private)
         return Calendar(
             name=name, server=server, path=f"{path.rstrip('/')}/", user=item.user,
-            password=self._secret(item.password), access=item.access, max_bytes=item.max_bytes,
+            password=self._secret(item.password), access=item.access, max_bytes=item.max_bytes, address=item.address,
         )  # fmt: skip
 
     def workspace(self, name: str, item: written.WorkspaceFile) -> Workspace:

@@ -125,7 +125,7 @@ class Mailbox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """One CalDAV collection. `path` ends with a slash."""
+    """One CalDAV collection. `path` ends with a slash. `address`: who invites people to its events; None = nobody."""
 
     name: str
     server: Server
@@ -134,6 +134,7 @@ class Calendar:
     password: SecretRef | None
     access: Access
     max_bytes: int
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ from toolcage.types import ToolDeclaration
 
 BUILTIN_NAMES: Final = (
     "execute_python", "run_shell", "calculate_expression", "query_database", "describe_database",
+    "send_email", "read_email", "list_events", "create_event", "update_event", "delete_event",
 )  # fmt: skip
 ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     {"calculate": "calculate_expression", "web_search": "search_web", "wikipedia_search": "search_wikipedia"}

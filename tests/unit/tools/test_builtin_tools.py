@@ -7,13 +7,20 @@ import pytest
 
 from toolcage.tools.base import Tool, declaration_of
 from toolcage.tools.calculate_expression import CalculateExpression
+from toolcage.tools.create_event import CreateEvent
+from toolcage.tools.delete_event import DeleteEvent
 from toolcage.tools.describe_database import DescribeDatabase
 from toolcage.tools.execute_python import ExecutePython
+from toolcage.tools.list_events import ListEvents
 from toolcage.tools.query_database import QueryDatabase
+from toolcage.tools.read_email import ReadEmail
+from toolcage.tools.send_email import SendEmail
 from toolcage.tools.shipping import ship
+from toolcage.tools.update_event import UpdateEvent
 
-TOOLS = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase]
-IN_IMAGE = {"RestrictedPython", "pydantic"}
+CALENDAR = [ListEvents, CreateEvent, UpdateEvent, DeleteEvent]
+TOOLS = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase, SendEmail, ReadEmail, *CALENDAR]
+IN_IMAGE = {"RestrictedPython", "pydantic", "icalendar", "dateutil"}
 STANDARD = sys.stdlib_module_names | {"annotationlib"}  # the latter from Python 3.14 on
 
 
@@ -50,3 +57,10 @@ def test_isolation_effects_and_kinds_are_the_closed_ones() -> None:
     assert declared["query_database"]["kinds"] == {"sql": "sql"}
     assert declared["query_database"]["resources"] == {"database": "database"}
     assert declared["execute_python"]["kinds"] == {"code": "python"}
+    assert declared["send_email"]["effects"] == ["sends"]
+    assert declared["send_email"]["kinds"] == {"to": "address", "cc": "address", "html": "html"}
+    assert declared["read_email"]["effects"] == ["reads_private", "reads_untrusted"]
+    assert declared["list_events"]["effects"] == ["reads_private", "reads_untrusted"]
+    for tool in (CreateEvent, UpdateEvent, DeleteEvent):
+        assert declared[tool.name]["effects"] == ["sends", "writes"]
+        assert declared[tool.name]["kinds"] == {"attendees": "address"}
