@@ -6,12 +6,26 @@ documented exception may leave an entry; a cleaner is idempotent and its output 
 
 from __future__ import annotations
 
+import asyncio
+import email
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from email.utils import getaddresses
+from pathlib import Path
 from types import MappingProxyType
 
+from toolcage.broker import postgres, smtp
+from toolcage.broker.dial import Upstream
+from toolcage.broker.imap_command import Unreadable, fetch, search, words
+from toolcage.broker.mail_server import MailServer
+from toolcage.broker.postgres_login import PostgresConfig
+from toolcage.broker.sent import Sent
+from toolcage.broker.smtp import SmtpConfig
+from toolcage.broker.smtp_message import prepared
+from toolcage.broker.stream import Connection, Denied, PortalTerms
 from toolcage.cage import wire
 from toolcage.cage.door import Door, DoorClosed, DoorMalformed, DoorTimeout
 from toolcage.cleaning import StreamCleaner, clean_bytes, clean_json
@@ -28,6 +42,7 @@ from toolcage.facts.read import read_facts
 from toolcage.facts.url import read_url
 from toolcage.line.parse import parse
 from toolcage.policy.load import load_role_text
+from toolcage.resources.load import read_resources
 from toolcage.screens import screen_facts
 from toolcage.strict_yaml import parse_document
 from toolcage.types import KINDS, OutputTerms, ToolDeclaration
@@ -221,10 +236,101 @@ def policies(raw: bytes) -> None:
         raise AssertionError("a policy names no resource file") from error
 
 
+def resources(raw: bytes) -> None:
+    """A resources file loads or says in printable words why not."""
+    try:
+        read_resources(parse_document(b"version: 1\n" + raw, "resources.yaml", ResourceError), Path("/nowhere"))
+    except ResourceError as error:
+        _printable(error)
+
+
+class _Cage:
+    """A cage that sends this and hangs up, and reads whatever it is told."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._left = raw
+        self.heard = bytearray()
+
+    async def read(self, n: int) -> bytes:
+        piece, self._left = self._left[:n], self._left[n:]
+        return piece
+
+    async def write(self, data: bytes) -> None:
+        self.heard += data
+
+    async def end(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+async def _nowhere(host: str, port: int) -> Sequence[str]:
+    raise socket.gaierror(socket.EAI_NONAME, "nowhere")
+
+
+_SENDER, _RECIPIENT = "bot@example.com", "ada@example.com"
+_MAIL = MailServer(upstream=Upstream(host="mail.example.com", port=25), tls="implicit")
+
+
+def sending(raw: bytes) -> None:
+    """Whatever a cage says on its `smtp` portal ends with a refusal or an answer, never otherwise."""
+    config = SmtpConfig(server=_MAIL, sender=_SENDER, recipients=frozenset({_RECIPIENT}), max_message=4096, call="c")
+    opening = b"EHLO x\r\nMAIL FROM:<bot@example.com>\r\nRCPT TO:<ada@example.com>\r\nDATA\r\n" if len(raw) % 2 else b""
+    cage = _Cage(opening + raw)
+    note = Connection(portal="p", kind="smtp")
+    with suppress(Denied):
+        asyncio.run(smtp.serve(cage, config=config, sent=Sent(), terms=PortalTerms(), note=note, resolve=_nowhere))
+    assert all(re.match(rb"[2345][0-9][0-9][ -]", line) for line in bytes(cage.heard).split(b"\r\n")[:-1])
+
+
+def mail_headers(raw: bytes) -> None:
+    """A message that passes is from the mailbox, to its recipients and nobody else, for another reader too."""
+    lines = (b"From: bot@example.com\r\nTo: " + raw).split(b"\r\n")
+    if any(set(line) & set(b"\r\n\0") for line in lines):
+        return  # the session has refused these
+    try:
+        message = prepared(lines, sender=_SENDER, recipients=[_RECIPIENT], message_id="<1@example.com>")
+    except Denied:
+        return
+    assert message.endswith(b"\r\n.\r\n")
+    assert message.count(b"\r\n.\r\n") == 1
+    assert b"\n" not in message.replace(b"\r\n", b"")
+    assert b"\r" not in message.replace(b"\r\n", b"")
+    read = email.message_from_bytes(message)
+    found = {field: read.get_all(field, []) for field in ("from", "sender", "reply-to", "to", "cc", "bcc")}
+    named = {field: {address for _, address in getaddresses(values)} for field, values in found.items()}
+    assert named["from"] == {_SENDER}
+    assert named["sender"] | named["reply-to"] <= {_SENDER}
+    assert {address.lower() for address in named["to"] | named["cc"] | named["bcc"]} <= {_RECIPIENT}
+
+
+def mailbox_commands(raw: bytes) -> None:
+    """What passes of a cage's IMAP is printable, of one line, and changes nothing."""
+    with suppress(Unreadable):
+        written = fetch(raw)
+        assert re.fullmatch(r"[ -~]+", written)
+        assert not re.search(r"BODY\[|RFC822(?!\.SIZE)", written.upper())
+    with suppress(Unreadable):
+        for part in search(words(raw)):
+            assert isinstance(part, bytes) or re.fullmatch(r"[A-Za-z0-9():,*-]+", part)
+
+
+def database_starts(raw: bytes) -> None:
+    """Whatever a cage says first on its `postgres` portal, no server is asked unless it was a plain start."""
+    cage = _Cage(raw)
+    note = Connection(portal="p", kind="postgres")
+    config = PostgresConfig(database="d", user="u", password=None, server=Upstream(host="db.example.com", port=1))
+    with suppress(Denied):
+        asyncio.run(postgres.serve(cage, config=config, terms=PortalTerms(), note=note, resolve=_nowhere))
+    assert note.address == ""
+    assert bytes(cage.heard).lstrip(b"N")[:1] in (b"", b"E")
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     function.__name__: function
     for function in (
         parsing, screening, scanning, paths, urls, addresses, html, cleaning, cleaning_modes, streaming, detecting,
-        frames, door, yaml, policies,
+        frames, door, yaml, policies, resources, sending, mail_headers, mailbox_commands, database_starts,
     )
 }  # fmt: skip

@@ -41,6 +41,11 @@ PIECES = [
     b"SELECT ", b" FROM t", b";", b"--", b"/*", b"$$", b"(", b")", b"WITH a AS (", b"$(", b"`", b"|", b">", b"a=", b"def f(", b"lambda:",
     b'{"tool":"', b'","arguments":{', b"}}", b"[", b"]", b"1e400", b"-0", b"NaN", b"9007199254740993", b"\\ud800", b"null",
     b"    allow: [{}]\n", b"    deny:\n", b"      - q: ", b"&a ", b"*a", b"!!int ", b"|\n", b"{pattern: '^a$'}", b"extends: [x]\n", b"- ", b": ",
+    b"databases:\n  d: {", b"kind: postgresql, ", b"host: ", b"password: {env: P}", b"endpoints:\n  e: {url: 'https://", b"'}\n", b"mailboxes:\n  m: {",
+    b"\r\n", b"\r\n.\r\n", b"\n.\n", b"MAIL FROM:<", b"RCPT TO:<", b"eve@evil.example", b"ada@example.com", b"bot@example.com", b"DATA\r\n", b"QUIT\r\n",
+    b", ", b"<", b"\r\n ", b"Cc: ", b"Bcc: ", b"From: ", b"Reply-To: ", b"=?utf-8?q?", b"?=", b"\t", b"(c)", b"g: ", b"Subject: x\r\n\r\n",
+    b"1:* ", b"BODY.PEEK[]", b"BODY[]", b"FLAGS", b"HEADER.FIELDS (", b"OR ", b"NOT ", b"SUBJECT ", b"CHARSET UTF-8 ", b"UID ", b"{3}", b"<0.9>",
+    b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"\x00\x00\x00\x0a\x00\x03\x00\x00u\x00", b"\x00\x00\x00\x10\x04\xd2\x16\x2e", b"replication\x00on\x00\x00",
     b"\x00\x00\x00\x02\x01\x00\x00\x00\x00{}", b"\x01\x00\x00\x00\x00\x00\x00\x09", b"\x02\x00\x00\x00\x00\x00\x00\x05hello",
 ]  # fmt: skip
 BYTES = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=6), st.text(max_size=6).map(lambda t: t.encode("utf-8", "replace"))),

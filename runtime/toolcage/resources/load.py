@@ -44,12 +44,16 @@ _Made = TypeVar("_Made")
 
 def load_resources(path: Path) -> Resources:
     """The resources in the file at `path`. Raises ResourceError with every fault of the file, one a line."""
-    document = read_document(path, ResourceError)
+    return read_resources(read_document(path, ResourceError), path.absolute().parent)
+
+
+def read_resources(document: Document, folder: Path) -> Resources:
+    """The resources in a parsed file that stands in `folder`. Raises ResourceError with every fault, one a line."""
     try:
         file = written.ResourcesFile.model_validate(document.data)
     except ValidationError as cause:
         raise ResourceError(_faults(document, cause)) from None
-    base = _Base(path.absolute().parent)
+    base = _Base(folder)
     return Resources(
         databases=_each(file.databases, base.database),
         endpoints=_each(file.endpoints, base.endpoint),
