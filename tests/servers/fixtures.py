@@ -10,6 +10,7 @@ import pytest
 
 from servers.authority import Authority
 from servers.dovecot import DovecotServer
+from servers.http import HttpServer
 from servers.mediawiki import PAGES, MediaWiki
 from servers.portal import Portal, Serve
 from servers.postgres import PostgresServer
@@ -68,6 +69,14 @@ def radicale(radicale_of_session: RadicaleServer) -> RadicaleServer:
     """The CalDAV server with an empty calendar."""
     radicale_of_session.empty()
     return radicale_of_session
+
+
+@pytest.fixture
+def https(authority: Authority) -> Iterator[HttpServer]:
+    """An HTTPS server for `localhost`."""
+    server = HttpServer(authority)
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

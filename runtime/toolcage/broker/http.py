@@ -142,8 +142,8 @@ class _Served:
         inside = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         inside.receive_data(head.raw)
         try:
-            request = inside.next_event()
-            assert isinstance(request, h11.Request)
+            if not isinstance(_next_from_client(inside), h11.Request):
+                raise bad("is not one")
             fresh = await self._connect()
             asked = h11.Request(method=head.method, target=target, headers=self._headers_up(head))
             try:
@@ -156,7 +156,7 @@ class _Served:
                 self.hang_up()  # a kept connection that its server had given up
                 await self._connect()
                 await self._send(asked)
-                await self._send(h11.EndOfMessage())
+                await self._pass_body(inside)
                 answered = await self._begin_answer()
             return await self._answer(head, inside, answered)
         except h11.LocalProtocolError as error:
@@ -182,10 +182,13 @@ class _Served:
     # up
 
     async def _pass_body(self, inside: h11.Connection) -> None:
+        if inside.their_state is h11.DONE:  # it was read before, and there was none
+            await self._send(h11.EndOfMessage())
+            return
         if inside.they_are_waiting_for_100_continue:
             await self._tell_client(inside.send(h11.InformationalResponse(status_code=100, headers=[])))
         while True:
-            event = inside.next_event()
+            event = _next_from_client(inside)
             if event is h11.NEED_DATA:
                 inside.receive_data(await self._body_piece())
             elif isinstance(event, h11.Data):
@@ -316,3 +319,11 @@ class _Served:
         server, self._server, self._upstream = self._server, None, None
         if server is not None:
             server.abort()
+
+
+def _next_from_client(inside: h11.Connection) -> Any:
+    """Raises Denied where the client is not understood, so that it is not taken for the server's fault."""
+    try:
+        return inside.next_event()
+    except h11.RemoteProtocolError as error:
+        raise bad(f"cannot be read ({error})") from None
