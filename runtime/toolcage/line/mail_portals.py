@@ -14,14 +14,12 @@ from typing import TypeAlias
 
 from toolcage.broker import imap, smtp
 from toolcage.broker.broker import Serve
-from toolcage.broker.dial import Resolve, Upstream
-from toolcage.broker.mail_server import MailServer
+from toolcage.broker.dial import Resolve
 from toolcage.broker.sent import Sent
 from toolcage.broker.stream import ClientStream, Connection, PortalTerms
-from toolcage.errors import ResourceError
 from toolcage.facts.address import AddressFacts
+from toolcage.line.upstreams import imap_config, smtp_config
 from toolcage.resources import Mailbox
-from toolcage.resources import MailServer as NamedServer
 from toolcage.types import AuthorizedCall
 
 Addresses: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -54,16 +52,8 @@ def addresses_of(authorized: AuthorizedCall) -> Addresses:
 def sending(mailbox: Mailbox, authorized: AuthorizedCall, outbox: Outbox, key: str, resolve: Resolve,
             terms: PortalTerms) -> Serve:  # fmt: skip
     """What serves the `smtp` portal of this call. Raises ResourceError where the mailbox cannot send."""
-    if mailbox.smtp is None:
-        raise ResourceError(f"the mailbox `{mailbox.name}` has no `smtp`; write it in resources.yaml")
-    config = smtp.SmtpConfig(
-        server=_server(mailbox, mailbox.smtp),
-        sender=mailbox.address,
-        recipients=frozenset(item for found in addresses_of(authorized).values() for item in found),
-        max_message=mailbox.max_message,
-        call=authorized.valid.call.call_id,
-        key=key,
-    )
+    recipients = {item for found in addresses_of(authorized).values() for item in found}
+    config = smtp_config(mailbox, recipients=recipients, call=authorized.valid.call.call_id, key=key)
     sent = outbox.of(mailbox.name)
 
     async def serve(client: ClientStream, note: Connection) -> None:
@@ -74,18 +64,9 @@ def sending(mailbox: Mailbox, authorized: AuthorizedCall, outbox: Outbox, key: s
 
 def reading(mailbox: Mailbox, resolve: Resolve, terms: PortalTerms) -> Serve:
     """What serves the `imap` portal of this call. Raises ResourceError where the mailbox cannot be read."""
-    if mailbox.imap is None:
-        raise ResourceError(f"the mailbox `{mailbox.name}` has no `imap`; write it in resources.yaml")
-    server = _server(mailbox, mailbox.imap)
-    config = imap.ImapConfig(server=server, folders=mailbox.folders, max_message=mailbox.max_message)
+    config = imap_config(mailbox)
 
     async def serve(client: ClientStream, note: Connection) -> None:
         await imap.serve(client, config=config, terms=terms, note=note, resolve=resolve)
 
     return serve
-
-
-def _server(mailbox: Mailbox, named: NamedServer) -> MailServer:
-    where = named.server
-    upstream = Upstream(host=where.host, port=where.port, tls=where.tls, ca=where.ca, allow_private=where.allow_private)
-    return MailServer(upstream=upstream, tls=named.tls, user=mailbox.user, password=mailbox.password)

@@ -21,6 +21,7 @@ from toolcage.broker.pace import Pace
 from toolcage.broker.stream import ClientStream, Connection, PortalTerms
 from toolcage.cage.portals import FIRST_PORT, Portal
 from toolcage.line.mail_portals import Outbox, reading, sending
+from toolcage.line.upstreams import upstream
 from toolcage.resources import Calendar, Endpoint, KeyPlacement, Mailbox, Resources, Server
 from toolcage.types import AuthorizedCall, PortalKind
 
@@ -176,8 +177,8 @@ def _proxy(config: connect.ConnectConfig, wall_s: float, resolve: Resolve, port:
     terms = _terms(wall_s)
 
     async def dial(host: str, port: int) -> connect.Server:
-        upstream = Upstream(host=host, port=port, tls=False, clear_to_public=True)
-        return await open_stream(upstream, connect_s=terms.connect_s, resolve=resolve)
+        where = Upstream(host=host, port=port, tls=False, clear_to_public=True)
+        return await open_stream(where, connect_s=terms.connect_s, resolve=resolve)
 
     async def serve(client: ClientStream, note: Connection) -> None:
         await connect.serve(client, config=config, dial=dial, terms=terms, note=note)
@@ -188,12 +189,10 @@ def _proxy(config: connect.ConnectConfig, wall_s: float, resolve: Resolve, port:
 def _http(
     config: http.HttpConfig, server: Server, pace: Pace, resolve: Resolve, terms: PortalTerms
 ) -> Callable[[ClientStream, Connection], object]:
-    upstream = Upstream(
-        host=server.host, port=server.port, tls=server.tls, ca=server.ca, allow_private=server.allow_private
-    )
+    where = upstream(server)
 
     async def dial() -> http.Server:
-        return await open_stream(upstream, connect_s=terms.connect_s, resolve=resolve)
+        return await open_stream(where, connect_s=terms.connect_s, resolve=resolve)
 
     async def serve(client: ClientStream, note: Connection) -> None:
         await http.serve(client, config=config, dial=dial, pace=pace, terms=terms, note=note)
