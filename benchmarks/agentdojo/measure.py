@@ -32,8 +32,9 @@ from toolcage.types import ToolDeclaration
 VERSION: Final = "v1.2.2"
 POLICIES: Final = Path(__file__).parent / "policies"
 MODES: Final = ("none", "tools", "full")
-FRONTIER: Final = ("said", "full", "seen")
-"""Role files whose origins are narrowed to the user's own words, are as written, are widened to all that was read."""
+FRONTIER: Final = ("said", "flow", "full", "seen")
+"""Role files whose origins are narrowed to the user's own words; with a flow that asks about every change once the
+session has read what strangers write; as written; with origins widened to all that was read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,13 +71,15 @@ def total(measured: Iterable[Measured]) -> dict[str, int]:
 
 def measure(suite: TaskSuite[Any], mode: str) -> Measured:
     """Replays the suite under no policy, under the role's list of tools alone, under the whole role file, or under the
-    role file with other origins (see FRONTIER)."""
+    role file with another rule (see FRONTIER)."""
     if mode == "none":
         return _episodes(suite, lambda said: Open())
     declarations = declared(suite.tools)
     role = load_role(POLICIES / f"{suite.name}.yaml", declarations)
     if mode == "tools":
         role = _list_only(role, declarations)
+    elif mode == "flow":
+        role = _with_flow(POLICIES / role.source, declarations)
     elif mode != "full":
         role = _with_origins(POLICIES / role.source, declarations, wide=mode == "seen")
     roles = Roles(role)
@@ -129,6 +132,13 @@ def _with_origins(path: Path, declarations: dict[str, ToolDeclaration], *, wide:
             for argument, sources in entry.get("origin", {}).items():
                 accepted = ["said", *(reading if wide else [])]
                 entry["origin"][argument] = _accepting(sources, accepted)
+    return load_role_text(json.dumps(stated), path.name, declarations)
+
+
+def _with_flow(path: Path, declarations: dict[str, ToolDeclaration]) -> Role:
+    stated = copy.deepcopy(read_document(path, PolicyError).data)
+    stated.pop("tests", None)
+    stated["flows"] = [*stated.get("flows", []), {"ask": "writes", "after": ["reads_untrusted"]}]
     return load_role_text(json.dumps(stated), path.name, declarations)
 
 

@@ -16,6 +16,7 @@ _SHOWN = {
     "tools": "list of tools",
     "full": "role file",
     "said": "role file, origins: the user's words alone",
+    "flow": "role file, and asked about changes after reading what strangers write",
     "seen": "role file, origins: all that was read",
 }
 
