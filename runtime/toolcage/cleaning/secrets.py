@@ -3,8 +3,8 @@
 Danger: a key in output reaches the model, its provider, the transcript and every log after it. Protects: all of them.
 
 Two sources. *Shapes* (`secret_shapes`): formats whose issuers gave them a recognisable form, and passwords where the
-text itself calls them that. *Exact values* that the caller knows (`secret_values`), as they are and encoded; always
-redacted, from four characters up.
+text itself calls them that. *Exact values* that the caller knows, as they are and encoded (`facts.secret_forms`);
+always redacted, from four characters up.
 
 The searches see the text without hidden characters and terminal sequences (`marks.views`), so neither hides a key. A
 program that wants to smuggle a key out can encode it in a way of its own: redaction limits accidents, and what a cage
@@ -29,7 +29,7 @@ from toolcage.cleaning.secret_shapes import (
     Shape,
     is_password,
 )
-from toolcage.cleaning.secret_values import forms
+from toolcage.facts.secret_forms import forms
 
 Span = tuple[int, int, str]
 

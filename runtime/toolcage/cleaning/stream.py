@@ -3,11 +3,11 @@
 Danger: everything of the other modules, split over two chunks. Protects: whoever watches output live.
 
 Text is held back up to the last newline, at most 8 KiB; a line that announces a password (`password:`, `Bearer`) or
-begins a known value of several lines is held until the next one. Where a line is longer than 8 KiB, it is cut at a
-place that no key, sequence, tag or frame word crosses. A private key block is held until its end; of one that is
-longer, the rest is dropped as it comes. `html: clean` and `escape` are shown as `inert` and `escape`: a sanitiser needs
-the whole document. Injection is judged on the whole result, not here. Memory is flat: the held text and one slice of a
-chunk; bytes beyond `terms.max_bytes` are only counted.
+begins a known value of several lines is held until the next one. Where a line is longer than 8 KiB (or than a known
+value may be written), it is cut at a place that no key, sequence, tag or frame word crosses. A private key block is
+held until its end; of one that is longer, the rest is dropped as it comes. `html: clean` and `escape` are shown as
+`inert` and `escape`: a sanitiser needs the whole document. Injection is judged on the whole result, not here. Memory
+is flat: the held text and one slice of a chunk; bytes beyond `terms.max_bytes` are only counted.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from toolcage.cleaning.marks import views
 from toolcage.cleaning.pipeline import neutralise
 from toolcage.cleaning.secret_shapes import NAMED
 from toolcage.cleaning.secrets import find_secrets
+from toolcage.facts.secret_forms import forms
 from toolcage.types import OutputTerms
 
 _MOST_HELD = 8 * 1024
@@ -57,6 +58,8 @@ class StreamCleaner:
         self._closed = False
         self._inside_key = False
         self._beginnings = tuple(_beginnings(self._exact))
+        # A cut sees whole what begins before it: the longest form of a known value must fit behind it.
+        self._kept_back = max(_KEPT_BACK, *(forms(secret).longest for secret in self._exact), 0)
         self.findings: Counter[str] = Counter()
 
     @property
@@ -99,8 +102,8 @@ class StreamCleaner:
         newline = self._held.rfind("\n", max(0, len(self._held) - len(text)))
         if newline >= 0:
             self._emit(self._before_open_key(self._before_announcement(newline + 1)))
-        if len(self._held) > _MOST_HELD:
-            self._emit(self._uncrossed(len(self._held) - _KEPT_BACK))
+        if len(self._held) > self._kept_back + _MOST_HELD - _KEPT_BACK:
+            self._emit(self._uncrossed(len(self._held) - self._kept_back))
 
     def _before_announcement(self, position: int) -> int:
         """The place before a last line whose next line may be a secret, or the second line of a known one."""

@@ -69,6 +69,19 @@ def test_a_private_key_longer_than_what_is_held_leaves_nothing(size: int, newlin
     assert shown([raw[i : i + size] for i in range(0, len(raw), size)]) == "[redacted:private_key]\nafter it\n"
 
 
+@pytest.mark.parametrize("size", [700, 4096, 100_000])
+@pytest.mark.parametrize("lead", [0, 3900, 6000])
+def test_a_known_value_longer_than_what_is_held_is_redacted_in_a_long_line(size: int, lead: int) -> None:
+    secret = "".join(f"{i:x}-" for i in range(1500))
+    raw = b"w" * lead + b"= " + secret.encode().hex().encode() + b" =" + b"e" * 20_000
+    pieces: list[str] = []
+    cleaner = StreamCleaner(TERMS, pieces.append, (secret,))
+    for start in range(0, len(raw), size):
+        cleaner.feed(raw[start : start + size])
+    cleaner.close()
+    assert "".join(pieces) == "w" * lead + "= [redacted:secret] =" + "e" * 20_000
+
+
 def test_text_after_a_private_key_without_an_end_is_shown() -> None:
     raw = ("-----BEGIN PRIVATE KEY-----\n" + ("M" * 64 + "\n") * 300 + "and then, some prose.\n").encode()
     text = shown([raw[i : i + 1000] for i in range(0, len(raw), 1000)])
