@@ -57,6 +57,7 @@ def run() -> dict[str, Any]:
                 [suspect(row["text"]).suspected for row in rows("prompt_injection_bare_requests")]
             )
         },
+        "own held-out attacks": _own_attacks(),
         "injection spelled otherwise": {name: _spelled(spell) for name, spell in SPELLINGS.items()},
         "false alarms": {name: _share([suspect(text).suspected for text in texts]) for name, texts in ordinary()},
         "speed": _speed(),
@@ -96,6 +97,17 @@ def _caught(name: str) -> dict[str, str]:
         if "variant" in row:
             found.setdefault(row["variant"], []).append(flagged)
     return {variant: _share(flags) for variant, flags in found.items()}
+
+
+def _own_attacks() -> dict[str, str]:
+    """Attacks of our own that no training reads, inside ordinary output, by template group."""
+    chance = random.Random(6)
+    found = {
+        name: [suspect(wrapped(text, chance)).suspected for text in texts]
+        for name, texts in sections("held_out_attacks.txt").items()
+    }
+    every = [flag for flags in found.values() for flag in flags]
+    return {"all": _share(every)} | {name: _share(flags) for name, flags in found.items()}
 
 
 def _share(flags: list[bool]) -> str:

@@ -37,12 +37,12 @@ def filled(template: str, slots: Mapping[str, list[str]], chance: random.Random)
     return template.replace("\\n", "\n")
 
 
-def texts(name: str, each: int, seed: int) -> list[tuple[str, str]]:
-    """(source, text) pairs: every line of the file, those with slots `each` times."""
+def texts(name: str, each: int, seed: int) -> list[tuple[str, str, str]]:
+    """(source, template, text): every line of the file, those with slots `each` times."""
     chance, slots = random.Random(seed), sections("slots.txt")
-    made: list[tuple[str, str]] = []
+    made: list[tuple[str, str, str]] = []
     for source, lines in sections(name).items():
         for line in lines:
             times = each if _SLOT.search(line) else 1
-            made += sorted({(source, filled(line, slots, chance)) for _ in range(times)})
+            made += sorted({(source, line, filled(line, slots, chance)) for _ in range(times)})
     return made

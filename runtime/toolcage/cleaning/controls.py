@@ -20,7 +20,7 @@ _NO_CONTROLS = bytes(code for code in range(0x80) if chr(code) not in _SHOWN)
 
 def show_controls(text: str) -> tuple[str, int]:
     """The text with every control shown, and how many there were."""
-    if "\r\n" in text:
+    if "\r" in text:  # one character is found far faster than two
         text = text.replace("\r\n", "\n")
     if not has_controls(text):
         return text, 0

@@ -76,7 +76,8 @@ def show_delimiters(text: str) -> tuple[str, int]:
         text = _BRACKETS.sub(show, text)
     if not text.isascii():
         text = _CANDIDATE.sub(show_lookalike, text)
-    if "Human:" in text or "Assistant:" in text:
+    may_begin = "\n\n" in text or text[:1] in ("H", "A", "\n")
+    if may_begin and ("Human:" in text or "Assistant:" in text):
         text, turns = _LEGACY_TURN.subn(r"‹\1›", text)
         count += turns
     return text, count

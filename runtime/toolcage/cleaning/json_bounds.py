@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from toolcage.types import JSON
@@ -34,13 +34,14 @@ class Bounder:
     max_items: int = MAX_ITEMS
     kept: int = 0
     dropped: int = 0
+    _names: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def bound(self, value: JSON, depth: int = 0, key: str | None = "") -> JSON:
         """The value within bounds, frozen. Never raises."""
         if isinstance(value, str):
             return self._string(value, key)
         if value is None or isinstance(value, int | float):
-            self.kept += size(value)
+            self.kept += _plain_size(value)
             return _number(value)
         if depth >= self.max_depth:
             self.dropped += size(value)
@@ -56,9 +57,22 @@ class Bounder:
         return max(0, self.max_bytes - self.kept)
 
     def _string(self, value: str, key: str | None) -> str:
-        kept = self.text(value, self.room, key)
-        self.kept += _length(kept) + 2
+        room = self.max_bytes - self.kept
+        kept = self.text(value, room if room > 0 else 0, key)
+        self.kept += (len(kept) if kept.isascii() else _length(kept)) + 2
         return kept
+
+    def _name(self, key: str) -> str:
+        """A key cleaned. The rows of a table have the same ones: each is cleaned once while there is room for it."""
+        known = self._names.get(key)
+        if known is not None and 4 * known[1] <= self.max_bytes - self.kept:
+            self.kept += known[1] + 2
+            return known[0]
+        before, room = self.kept, self.room
+        name = self._string(key, None)
+        if 4 * (self.kept - before) <= room:
+            self._names[key] = name, self.kept - before - 2
+        return name
 
     def _list(self, items: tuple[JSON, ...] | list[JSON], depth: int, key: str | None) -> JSON:
         made: list[JSON] = []
@@ -67,20 +81,24 @@ class Bounder:
                 self.dropped += sum(map(size, items[position:]))
                 made.append(f"[… {len(items) - position} items dropped …]")
                 break
-            made.append(self.bound(item, depth + 1, key))
+            made.append(self._string(item, key) if type(item) is str else self.bound(item, depth + 1, key))
             self.kept += 1
         return tuple(made)
 
     def _object(self, items: Mapping[str, JSON], depth: int) -> JSON:
         made: dict[str, JSON] = {}
         numbers: dict[str, int] = {}
+        deeper = depth + 1
         for position, (key, item) in enumerate(items.items()):
             if self.kept >= self.max_bytes or position >= self.max_items:
                 left = list(items.items())[position:]
                 self.dropped += sum(_length(name) + size(value) + 4 for name, value in left)
                 made[_free("[…]", made, numbers)] = f"[… {len(left)} keys dropped …]"
                 break
-            made[_free(self._string(key, None), made, numbers)] = self.bound(item, depth + 1, key)
+            name = self._name(key)
+            if name in made:
+                name = _free(name, made, numbers)
+            made[name] = self._string(item, key) if type(item) is str else self.bound(item, deeper, key)
             self.kept += 2
         return MappingProxyType(made)
 
@@ -103,6 +121,13 @@ def size(value: JSON) -> int:
         else:
             total += 5 if item is None or isinstance(item, bool) else 12
     return total
+
+
+def _plain_size(value: float | None) -> int:
+    """`size` of what holds nothing."""
+    if value is None or isinstance(value, bool):
+        return 5
+    return value.bit_length() * 3 // 10 + 1 if isinstance(value, int) else 12
 
 
 def _length(text: str) -> int:

@@ -35,7 +35,7 @@ _BEYOND = "\U00010000-\U0010ffff"
 
 CONTROLS = re.compile(f"[{CONTROL_CLASS}]")
 INVISIBLES = re.compile(f"[{_INVISIBLE_BMP}{_BEYOND}](?<=[{INVISIBLE_CLASS}])[{INVISIBLE_CLASS}]*+")
-_CONTROL_BYTES = bytes(code for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A))
+_TO_CONTROLS = bytes(0 if (code < 0x20 and code not in (0x09, 0x0A)) or code == 0x7F else 0x20 for code in range(256))
 _HIDDEN_CLASS = f"{CONTROL_CLASS}{INVISIBLE_CLASS}\u2400-\u2421"
 _HIDDEN_CHARACTERS = re.compile(f"[{CONTROL_CLASS}{_INVISIBLE_BMP}\u2400-\u2421{_BEYOND}](?<=[{_HIDDEN_CLASS}])")
 
@@ -98,14 +98,13 @@ class View:
 def has_controls(text: str) -> bool:
     """Whether a control character stands in the text."""
     if text.isascii() and len(text) > 64:
-        raw = text.encode()
-        return len(raw.translate(None, _CONTROL_BYTES)) != len(raw)
+        return b"\0" in text.encode().translate(_TO_CONTROLS)
     return CONTROLS.search(text) is not None
 
 
 def hides(text: str) -> bool:
     """Whether the text holds a hidden character or the mark of one."""
-    if "[U+" in text:
+    if "[" in text and "[U+" in text:
         return True
     return has_controls(text) if text.isascii() else _HIDDEN_CHARACTERS.search(text) is not None
 
@@ -117,7 +116,7 @@ def views(text: str, *, shown: bool = False) -> Iterator[View]:
 
     Both are needed: a sequence can split a key, and its payload (a window title, a link target) can be one.
     """
-    if not ("[U+" in text if shown and text.isascii() else hides(text)):
+    if not ("[" in text and "[U+" in text if shown and text.isascii() else hides(text)):
         yield View(text, text, None)
         return
     yield View(_without_hidden(text), text, _HIDDEN)

@@ -102,6 +102,9 @@ PLACEHOLDER = re.compile(
     r"|required|optional|string|str))\Z",
     re.IGNORECASE,
 )
+# The shell's own variables, and where a file lies. A random key may begin with a slash too, but not in plain words.
+_FOLDER = re.compile(r"(?:[/~.]|[A-Za-z]:[/\\])[^\n:;]*\Z|[A-Za-z]:\Z")
+_PATH = re.compile(r"(?:[~.]{1,2}|/[a-z][a-z._-]*[0-9]{0,3})(?:/[a-z._-]+[0-9]{0,3})+/?\Z")
 _CODE = re.compile(r"[A-Za-z_][\w.]*(?:[(\[].*)?\Z")
 
 
@@ -112,6 +115,13 @@ def is_password(value: str) -> bool:
     if _CODE.match(value):  # an identifier, an attribute or a call, unless it mixes in digits as passwords do
         return mixed(value) and "(" not in value and "[" not in value and "." not in value
     return any(c.isdigit() for c in value) or (any(not c.isalnum() for c in value.strip(".,:;!?)")) and len(value) >= 8)
+
+
+def names_a_place(name: str, value: str) -> bool:
+    """Whether what a name like a password's says is a folder or a file: `PWD=/workspace`, `secret: /run/secrets/db`."""
+    if name in ("PWD", "OLDPWD") and _FOLDER.match(value):
+        return True
+    return _PATH.match(value) is not None
 
 
 def _is_url_password(value: str) -> bool:
@@ -305,7 +315,7 @@ CUT_KEY: Final = Shape(  # the end of a private key whose beginning was cut off;
 
 # A password is anchored at the end of its name: all the names end in one of these, and few of them are assigned to.
 NAME_ENDS: Final = tuple(
-    re.compile(word + _MAY_BE_ASSIGNED)
+    (word, re.compile(word + _MAY_BE_ASSIGNED))
     for word in (b"password", b"passwd", b"passphrase", b"pwd", b"secret", b"key", b"token")
 )
 NAMES: Final = tuple(

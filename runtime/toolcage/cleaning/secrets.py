@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from toolcage.cleaning.marks import views
 from toolcage.cleaning.secret_shapes import (
@@ -28,13 +29,16 @@ from toolcage.cleaning.secret_shapes import (
     SHAPES,
     Shape,
     is_password,
+    names_a_place,
 )
-from toolcage.facts.secret_forms import forms
+from toolcage.facts.secret_forms import Forms, forms
 
 Span = tuple[int, int, str]
 
 _SHORTEST_NAMED = 4
-_PASSES = 4
+_PASSES = 6
+_PLAIN_PASSES = 2
+_WORD_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=-")
 
 
 def redact_secrets(
@@ -42,13 +46,29 @@ def redact_secrets(
 ) -> tuple[str, int]:
     """The text without secrets, and how many there were. `shown`: its controls were made visible before."""
     total = 0
-    for _ in range(_PASSES):  # what stood next to a redacted value may be recognisable only now
+    for number in range(_PASSES):  # what stood next to a redacted value may be recognisable only now
         spans = find_secrets(text, exact, shapes=shapes, shown=shown)
         if not spans:
             break
+        if number >= _PLAIN_PASSES:  # keys glued to each other, each of which uncovers one more: the whole word goes
+            spans = _widened(text, spans)
         total += len(spans)
         text = replaced(text, spans)
     return text, total
+
+
+def _widened(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Each span with the rest of the word that it stands in."""
+    made: list[Span] = []
+    for start, end, name in spans:
+        if made and end <= made[-1][1]:
+            continue
+        while start > 0 and text[start - 1] in _WORD_CHARACTERS:
+            start -= 1
+        while end < len(text) and text[end] in _WORD_CHARACTERS:
+            end += 1
+        made.append((start, end, name))
+    return made
 
 
 def replaced(text: str, spans: Sequence[Span]) -> str:
@@ -72,7 +92,7 @@ def find_secrets(text: str, exact: Sequence[str] = (), *, shapes: bool = True, s
 
 def named_secret(key: str, value: str) -> bool:
     """Whether the value under this key of an object is a password by the key's own word. Prose about one is not."""
-    if len(value) < _SHORTEST_NAMED or any(map(str.isspace, value)):
+    if len(value) < _SHORTEST_NAMED or any(map(str.isspace, value)) or names_a_place(key.strip(), value):
         return False
     return names_secret(key) and PLACEHOLDER.match(value) is None
 
@@ -109,14 +129,14 @@ def _search(text: str, exact: Sequence[str], shapes: bool) -> Iterator[Span]:
     """Works on an image of the text in which every character is one byte, so that places are the same in both."""
     image = text.encode("ascii", "replace")
     folded = image.lower()
+    long_words = _long_words(image)
     for secret in exact:
-        for start, end in forms(secret).find(text, image, folded):
+        for start, end in _without_absent(secret, long_words).find(text, image, folded):
             yield start, end, "secret"
     if not shapes:
         return
     if not text.isascii() and any(letter in text for letter in _FOLDED_LETTERS):
         folded = _replaced_all(text, _FOLDED_LETTERS).encode("ascii", "replace").lower()
-    long_words = _long_words(image)
     for shape in SHAPES:
         if shape.loose or any(anchor.search(long_words) for anchor in shape.anchors):
             yield from _matches(shape, text, folded if shape.folded else image)
@@ -125,6 +145,21 @@ def _search(text: str, exact: Sequence[str], shapes: bool) -> Iterator[Span]:
         cut = CUT_KEY.pattern.match(text)
         if cut is not None:
             yield cut.start(), cut.end(), CUT_KEY.name
+
+
+def _without_absent(secret: str, long_words: bytes) -> Forms:
+    """The value's forms without those that would be one long word of the text and are not in any of them."""
+    every, folded = forms(secret), long_words.lower()
+    return Forms(
+        ascii=tuple(form for form in every.ascii if not _is_long_word(form) or form in long_words),
+        folded=tuple(form for form in every.folded if not _is_long_word(form) or form in folded),
+        other=every.other,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _is_long_word(form: bytes) -> bool:
+    return len(form) >= len(_LONG_WORD) and not form.translate(None, _KEY_BYTES)
 
 
 def _replaced_all(text: str, letters: Mapping[str, str]) -> str:
@@ -157,7 +192,8 @@ def _matches(shape: Shape, text: str, where: bytes) -> Iterator[Span]:
 
 def _passwords(text: str, folded: bytes) -> Iterator[Span]:
     last = 0
-    for end in sorted(match.end() for anchor in NAME_ENDS for match in anchor.finditer(folded)):
+    anchors = [anchor for word, anchor in NAME_ENDS if word in folded]
+    for end in sorted(match.end() for anchor in anchors for match in anchor.finditer(folded)):
         if end <= last or not folded[max(last, end - LONGEST_NAME) : end].endswith(NAMES):
             continue
         match = PASSWORD.match(text, end)
@@ -166,8 +202,20 @@ def _passwords(text: str, folded: bytes) -> Iterator[Span]:
         last = match.end()
         group = str(match.lastgroup)
         value = match[group]
+        if names_a_place(_shell_name(text, end), value):
+            continue
         if PLACEHOLDER.match(value) is None if group != "value" else "[redacted:" not in value and is_password(value):
             yield match.start(group), match.end(group), "password"
+
+
+def _shell_name(text: str, end: int) -> str:
+    """The word that ends there, if it is a variable of the shell that only looks like a password's."""
+    for name in ("OLDPWD", "PWD"):
+        start = end - len(name)
+        before = text[start - 1 : start] if start > 0 else ""
+        if start >= 0 and text.startswith(name, start) and not (before.isalnum() or before == "_"):
+            return name
+    return ""
 
 
 def _starts(anchors: Sequence[re.Pattern[bytes]], where: bytes) -> Iterator[int] | list[int]:

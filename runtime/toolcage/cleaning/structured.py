@@ -26,7 +26,7 @@ from toolcage.cleaning.pipeline import clean_string, neutralise, require_redacta
 from toolcage.cleaning.secrets import named_secret, names_secret
 from toolcage.types import JSON, OutputTerms
 
-_PART_CHARACTERS: Final = 16 * 1024
+_PART_CHARACTERS: Final = 64 * 1024
 _JUDGED_CHARACTERS: Final = 4 * 1024
 _LONG: Final = 1024
 _WORD: Final = "".join(random.SystemRandom().choices("jqvwxz", k=14))
@@ -98,7 +98,7 @@ class _Cleaner:
         if not self._ready:
             self._prepare(room)
         original, cleaned = self._ready.popleft()
-        if original is text and cleaned is not None and _fits(cleaned, room):
+        if original is text and cleaned is not None and (len(cleaned) * 4 <= room or _fits(cleaned, room)):
             return cleaned
         return self._cut(text, room, key, counted=original is text and cleaned is not None)
 
@@ -125,8 +125,11 @@ class _Cleaner:
         made: list[str | None] = [None] * len(part)
         findings: Counter[str] = Counter()
         plain: list[int] = []
+        looked_at = "phone" in self.terms.redact
         for place, (key, text) in enumerate(part):
-            kind = self._named(key, text)
+            if key not in self._secret_keys:
+                self._secret_keys[key] = names_secret(key)
+            kind = self._named(key, text) if looked_at or self._secret_keys[key] else None
             if kind is not None:
                 made[place] = f"[redacted:{kind}]"
                 findings["secret_redacted" if kind == "password" else f"{kind}_redacted"] += 1

@@ -26,6 +26,9 @@ LEAVING = {
     "autolink": ("<https://evil.example/?d=S>", "&lt;https://evil.example/?d=S>"),
     "mail autolink": ("<mailto:x@evil.example>", "&lt;mailto:x@evil.example>"),
     "unfinished": ("![a](", "![a] ("),
+    "reference in a list": ("- 1. [r]: https://e", "- 1. [r] : https://e"),
+    "reference whose label began before": ("[a\nb]: https://e", "[a\nb] : https://e"),
+    "reference with brackets in its label": ("[a b[0]: https://e", "[a b[0] : https://e"),
 }
 
 
@@ -41,7 +44,15 @@ def test_a_link_that_leaves_is_parted_and_readable(text: str, parted: str) -> No
     [
         "[page](other.md)", "[section](#top)", "[up](../a/b.html)", "handlers[name](argument)", "f[i](x, y)",
         "see https://example.com/?q=1 for more", "{'a': [1, 2]}", "matrix[0]: int", "[ ] task", "a[1:2]", "[::1]:8080",
+        "if a[0]:", "for x in [1, 2]:\n    try:\n        pass", "x = a[0][1]:", "while seen[key]:\n    print: done",
+        "lambda f, a=d['k']: a",
     ],
 )  # fmt: skip
 def test_relative_links_code_and_bare_addresses_stay(text: str) -> None:
     assert part_links(text) == (text, 0)
+
+
+def test_many_brackets_in_one_line_are_parted_in_linear_time() -> None:
+    made, count = part_links("[x]: h:" * 20_000)
+    assert made.count("] :") == count == 20_000
+    assert part_links("a " + "[x]:\nh:" * 20_000)[1] == 0

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from toolcage.cleaning.secrets import redact_secrets
+from toolcage.cleaning.secrets import named_secret, redact_secrets
 
 A36 = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 JWT = ".".join(
@@ -156,3 +156,38 @@ def test_a_private_key_without_its_end_or_its_beginning_is_redacted() -> None:
     lines = PEM.split("\n")
     assert lines[2] not in redact_secrets("\n".join(lines[:4]))[0]
     assert lines[2] not in redact_secrets("\n".join(lines[2:]))[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PWD=/workspace", "OLDPWD=/", "PWD=~", "declare -x PWD=\"/home/app/My Files\"", "PWD=C:/Users/app",
+        "secret: /run/secrets/db", "private_key=~/.ssh/id_rsa", "ssl_private_key: ./certs/server.key",
+        "password=/etc/app/pw1",
+    ],
+)  # fmt: skip
+def test_the_folder_of_a_shell_and_the_path_of_a_file_are_no_passwords(line: str) -> None:
+    assert redact_secrets(line) == (line, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["pwd=hunter2x!", "DB_PWD=/xK9$kd72", "PWD=hunter2x!", "secret_key=/9jQAkSKZJRgAB1234/xy", "MYPWD=/secret99"],
+)
+def test_a_password_that_begins_with_a_slash_is_still_one(line: str) -> None:
+    assert redact_secrets(line)[1] == 1
+
+
+def test_an_object_tells_the_folder_of_a_shell_from_a_password_too() -> None:
+    assert not named_secret("PWD", "/workspace")
+    assert named_secret("pwd", "hunter2x")
+    assert not named_secret("private_key", "/run/secrets/key.pem")
+
+
+@pytest.mark.parametrize("key", ["AKIAQ7ZX3WPLM4TNB6VD", "AIza" + A36[1:], "npm_" + "a1B2" * 9])
+@pytest.mark.parametrize("count", [2, 21, 400])
+def test_keys_glued_to_each_other_are_redacted_at_once(key: str, count: int) -> None:
+    text, found = redact_secrets("x " + key * count + " y")
+    assert found >= 1
+    assert key[8:] not in text
+    assert redact_secrets(text) == (text, 0)

@@ -11,10 +11,10 @@ each other: a long page collects single words without meaning anything by them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from toolcage.cleaning.injection import learned, rules, spellings
-from toolcage.cleaning.injection.signals import SUSPECT_SCORE, Signal, Suspicion
+from toolcage.cleaning.injection import languages, learned, rules, spellings
+from toolcage.cleaning.injection.signals import LONGEST_EXCERPT, SUSPECT_SCORE, Reading, Signal, Suspicion
 
 __all__ = ["SUSPECT_SCORE", "Signal", "Suspicion", "suspect"]
 
@@ -24,6 +24,9 @@ _NEAR = 700
 _SAME_SENTENCES = frozenset({"markup", "leet"})
 # Readings that ordinary text has too.
 _EVERYDAY = frozenset({"plain", "escapes", "markup", "look_alikes", "percent"})
+# Readings that leave most lines of ordinary text as they are.
+_LINE_BY_LINE = frozenset({"plain", "escapes", "markup", "look_alikes"})
+_GAP = "\n" * (_NEAR + 100)
 _NOTHING = Suspicion(score=0.0, signals=())
 
 
@@ -34,16 +37,50 @@ def suspect(text: str, model: learned.Model | None = None) -> Suspicion:
     if len(text) < _SHORTEST_PHRASE:
         return _NOTHING
     best = _NOTHING
-    for reading in spellings.readings(text):
+    seen: set[str] = set()
+    for whole in spellings.readings(text):
+        reading = _news(whole, seen) if whole.name in _LINE_BY_LINE else whole
         signals = list(rules.search(reading))
         if reading.name not in _SAME_SENTENCES:
             signals += learned.weigh(reading, model)
+        if reading.name == "plain":
+            signals += _foreign(reading)
         found = _together(reading.name, signals)
         if found.score > best.score:
             best = found
         if best.suspected:
             break
     return best
+
+
+def _news(reading: Reading, seen: set[str]) -> Reading:
+    """The reading without lines that an earlier one had, but for those so near to a new one that they count with it.
+
+    Signals further apart than `_NEAR` never count together, so nothing is lost but the time for what was read before.
+    """
+    lines = reading.text.split("\n")
+    if not seen:
+        seen.update(lines)
+        return reading
+    kept = bytearray(len(lines))
+    for step in (1, -1):
+        distance = 2 * _NEAR
+        for place in range(len(lines))[::step]:
+            distance = 0 if lines[place] not in seen else distance + len(lines[place])
+            kept[place] |= distance <= _NEAR
+    seen.update(lines)
+    # What was left out leaves a gap: neighbours that it parted must not seem to stand together.
+    told = [line if keep else _GAP for line, keep in zip(lines, kept, strict=True)]
+    joined = "\n".join(line for place, line in enumerate(told) if line is not _GAP or told[place - 1] is not _GAP)
+    return Reading(name=reading.name, text=joined)
+
+
+def _foreign(reading: Reading) -> Iterator[Signal]:
+    question = languages.foreign_question(learned.sentences(reading.text))
+    if question is not None:
+        yield Signal(
+            name="foreign_question", weight=1.0, excerpt=question[1].strip()[:LONGEST_EXCERPT], position=question[0]
+        )
 
 
 def _together(spelling: str, signals: Iterable[Signal]) -> Suspicion:

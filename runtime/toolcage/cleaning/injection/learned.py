@@ -19,12 +19,15 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Final
 
+from toolcage.cleaning.injection.concepts import concepts
 from toolcage.cleaning.injection.signals import LONGEST_EXCERPT, Reading, Signal
 
 WINDOW: Final = 3
 _WHOLE: Final = 96 * 1024
 _LONGEST_SENTENCE: Final = 600
-_LONG_RUN: Final = 64
+_LONG_RUN: Final = 96
+_FAR: Final = 4
+_ASKING: Final = ("?", "\uff1f", "\u061f", "?\"", "?'")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[0-9]+|[?!:]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _END: Final = re.compile(
@@ -35,6 +38,16 @@ _TELLING: Final = re.compile(
     r"ignor|disregard|instruct|prompt|password|assistant|\bai\b|override|bypass"
     r"|\byou(?:r|'re| are| must)?\b.{0,80}(?:must|user|secret|pretend|now)"
 )
+
+
+_QUOTATION: Final = re.compile(
+    "\"[^\"\n]{3,240}\"|\u201c[^\u201d\n]{3,240}\u201d|\u201e[^\u201c\u201d\n]{3,240}[\u201c\u201d]|\u00ab[^\u00bb\n]{3,240}\u00bb"
+)
+_REPORTS: Final = re.compile(
+    r"attack|inject|jailbr|research|phrase|joke|trick|malicious|vulnerab|hidden|exploit|filter|detect|wrote|said|says|called|asked"
+    r"|replied|told|reporte?d|shown?|text|words|sentence|satz|forscher|warn|chercheur|phrase|frase|investig|obey|message\b"
+)
+_LEAST_REPORT: Final = 6
 
 
 def tokens(sentence: str) -> list[str]:
@@ -50,11 +63,24 @@ def tokens(sentence: str) -> list[str]:
     return found
 
 
-def features(words: list[str]) -> set[str]:
-    """Words, pairs of neighbours, and pairs with one word between."""
+def features(words: list[str], sentence: str) -> set[str]:
+    """Words, pairs of neighbours, pairs with one word between; meanings, and pairs and triples of meanings in order."""
     made = set(words)
     made.update(map(" ".join, pairwise(words)))
     made.update(map(" _ ".join, zip(words, words[2:], strict=False)))
+    meant = concepts(words, sentence)
+    if "@" in sentence:
+        meant.append("MAIL")
+    if "://" in sentence or "www." in sentence:
+        meant.append("LINK")
+    if sentence.rstrip().endswith(_ASKING):
+        meant.append("ASK")
+    if meant:
+        made.update(meant)
+        made.add("^" + meant[0])
+        for gap in range(1, _FAR):
+            made.update(map(">".join, zip(meant, meant[gap:], strict=False)))
+        made.update(map(">>".join, zip(meant, meant[1:], meant[2:], strict=False)))
     return made
 
 
@@ -80,9 +106,17 @@ def parts(text: str) -> Iterator[tuple[int, str, set[str]]]:
     for position, sentence in sentences(text):
         if large and _TELLING.search(sentence) is None:
             continue
+        if _QUOTATION.search(sentence):
+            sentence = _without_reported(sentence)
         words = tokens(sentence)
         if len(words) > 1:
-            yield position, sentence, features(words)
+            yield position, sentence, features(words, sentence)
+
+
+def _without_reported(sentence: str) -> str:
+    """The sentence without what it quotes, where enough of it is about the quotation: news about attacks are none."""
+    rest = _QUOTATION.sub(" ", sentence)
+    return rest if len(_REPORTS.findall(rest)) >= 1 and len(tokens(rest)) >= _LEAST_REPORT else sentence
 
 
 def scale(features_in_run: int) -> float:

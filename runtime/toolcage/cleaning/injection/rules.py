@@ -46,7 +46,7 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     # --- dropping what the model was told
     ("override", 1.0, "ignor|disregard|forget|overrid|bypass|overlook|neglect|discard|abandon|set aside|no attention|follow",
      rf"{_DROP}{_W}{{0,4}}?\W{{1,3}}(?:previous\w*|prior|above|earlier|preceding|foregoing|existing|original|initial|system"
-     rf"|your|safety|past|former){_W}{{0,3}}?\W{{1,3}}{_ORDERS}\b"),
+     rf"|your|safety|past|former){_W}{{0,3}}?\W{{1,3}}(?<!\w\.){_ORDERS}\b"),
     ("override", 1.0, "ignor|disregard|forget|overlook",
      rf"(?:ignore|forget|disregard|overlook)\W{{1,3}}(?:all|everything|everthing|every|anything|what(?:ever)?)\b{_W}{{0,3}}?"
      rf"\W{{1,3}}(?:instruct(?:ions?|ed)|prompts?|rules|before|above|told|said|learned|(?:have|had|'ve)\W{{1,3}}been\W{{1,3}}\w+)\b"),
@@ -91,6 +91,27 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      rf"|,)"),
     ("addresses_model", 0.9, "developed by|trained by|created by|made by",
      r"as an? (?:ai|assistant|language model|chatbot)[^.\n]{0,20}(?:developed|trained|created|made|built) by"),
+    ("addresses_model", 0.9, "for any|to any|for the|to the|for all|to all|llm instruction|ai instruction|model instruction|assistant instruction|chatbot instruction|for ai|for llm|to ai",
+     rf"\b(?:message|note|notice|instructions?|directive|order|reminder|attention)s? (?:for|to) (?:any |the |all |every )?(?:reading |automated |summari[sz]ing )?{_MODEL}s?\b[^.\n:]{{0,40}}:|\b{_MODEL}s? instructions?\s?:"),
+    ("addresses_model", 1.0, "if an|if a |if any|ai agent|assistants|ai assistant|language model|llms|any ai|chatbots|bots|the assistant",
+     rf"\b(?:if (?:an?|any) )?(?:ai |any )?{_MODEL}s?(?: (?:system|agent|model|assistant)s?)? (?:is |are |that (?:is |are )?|who |which )?(?:reading|processing|parsing|summari[sz]ing|evaluating|reviewing|handling|crawling|reads?|process(?:es)?) (?:this|the)\b[^.\n]{{0,60}}\b(?:must|should|have to|has to|need to|are to|is to|are required|shall|will)\b"),
+    ("addresses_model", 1.0, "assistant,|assistant:|assistant |chatbot,|chatbot:|model,|copilot,|chatgpt,|claude,|gemini,|ai,|agent,",
+     r"(?:\A|\n|[.!?:>#*|-] ?|(?<=[\"\u201c]))\s{0,4}(?:dear |hey |hello |ok |okay )?(?:ai |the )?(?:assistant|chatbot|language model|copilot|chatgpt|claude|gemini|ai agent|ai)[,:] ?(?:please|kindly|do not|don't|you (?:must|should|have|need)|ignore|send|run|forward|tell|write|print|reveal|delete|call|use|stop|remember|output|execute|open|add|include|respond|reply|always|never) "),
+    ("override", 1.0, "user's request|user's question|user's message|user's instruction|the user's|user asked",
+     r"(?:overlook|ignore|disregard|forget|skip|neglect|drop)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?the user['\u2019]s (?:\w{1,12} )?(?:request|question|message|instructions?|task|query|prompt)"),
+    ("override", 1.0, "you got|you were given|you received|task has changed|assignment has changed|from here on|from now on|aside",
+     r"(?:instructions?|directions?|directives?|rules|orders|prompt|guidelines) (?:that )?you (?:got|were given|received|had|have been given)\b[^.\n]{0,50}(?:obsolete|outdated|void|wrong|cancell?ed|over|invalid|replaced)|\b(?:the|your) (?:task|assignment|job|goal|mission) has (?:now )?changed\b"
+     r"|from (?:here|now) on,? you (?:will |must |should |only )?(?:answer|respond|reply|act|speak|write)\b|(?:set|put|leave) your (?:\w{1,12} )?(?:instructions|directions|guidelines|rules|orders|task) aside"),
+    ("asks_secret", 1.0, "api key|system prompt|passphrase|access token|hidden instructions|credential|password",
+     r"(?:write|compose|encode|translate|put|express|spell|convert|turn|hide|embed)\b[^.\n]{0,40}\b(?:your|the (?:system|admin|secret|hidden))\b[^.\n]{0,24}(?:api key|prompt|passphrase|token|instructions|credentials?|password)|(?:poem|haiku|song|story|limerick|riddle|acrostic)\b[^.\n]{0,30}(?:contain|with|about|spell)\w*\b[^.\n]{0,10}\b(?:your|the secret)\b[^.\n]{0,20}(?:key|password|prompt|token|code)"),
+    ("exfiltrate", 1.0, "id_rsa|.ssh|/etc/passwd|/etc/shadow|.env|environment variable|credentials|secrets",
+     r"(?:read|open|take|get|cat|collect|use|find)\b[^\n]{0,60}(?:id_rsa|\.ssh/|/etc/(?:passwd|shadow)|\.env\b|environment variables|credentials|secrets)[^\n]{0,60}\b(?:post|send|upload|forward|e-?mail|transmit|submit|include)\b"),
+    ("calls_tool", 1.0, "before you|first, |before doing|before anything",
+     r"before (?:you (?:finish|answer|respond|reply|continue|do|begin|start|can|complete|go)|doing|anything)[^.\n]{0,30}[,:]? ?(?:please |first |you must )?(?:call|use|invoke|run|execute|send|forward|email|transfer|upload|delete)\b"),
+    ("calls_tool", 0.7, "_tool| tool|function", r"(?:call|use|invoke|run|execute|trigger) (?:the )?[`'\"]?\w{2,30}[`'\"]? (?:tool|function) (?:with|to|on|and|for)\b"),
+    ("exfiltrate", 0.7, "@", r"(?:invite|add) \S{3,60}@\S{3,60} (?:to|as)\b[^.\n]{0,60}(?:workspace|channel|owner|admin|group|team|folder|rights)|(?:send|forward|e-?mail|share|mail|upload)\b[^.\n]{0,60}(?:list|files?|emails?|contacts|thread|messages|documents|conversation|everything)\b[^.\n]{0,20}\b(?:to|with) \S{2,60}@"),
+    ("secrecy", 1.0, "المستخدم", r"لا (?:تخبر|تذكر|تقل)[^.\n]{0,24}المستخدم[^.\n]{0,12}و"),
+    ("asks_secret", 0.9, "كلمة السر|كلمة المرور", r"(?:اكتب|أعط|أخبر|اعرض|أظهر|أرسل)\w*[^.\n]{0,24}كلمة (?:السر|المرور)"),
     # --- another self
     ("role", 0.8, "you are now|you're now|from now on|pretend|act as|roleplay|role-play|role play|you will now|you are going to act|"
      "you shall now|take on the role|simulate",
@@ -99,14 +120,22 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      r"|answer|every)|you (?:will|shall|must) now (?:act|respond|answer|behave|be|become|play|pretend|simulate)|pretend (?:to be (?!offline|online|a \w+ (?:server|client|browser|terminal|tty|file))|that"
      r" you|you)|act as (?:if you|though you|an? (?:unrestricted|unfiltered|evil|ai|amoral|linux|dan|different|hacker|language|chatbot))"
      r"|take on the role of|simulate (?:a |an )?(?:persona|character|dan|ai|chatbot|developer))"),
-    ("jailbreak", 0.9, "jailbreak|jailbroken|developer mode|do anything now|no restrictions|unfiltered|no ethical|without restrictions|"
-     "uncensored|without any restrictions|stay in character|no moral|never refuse|cannot refuse|can't refuse|amoral|no limitations|"
-     "stays in character|break character|breaking character|content policy|freed from",
-     r"(?:jailbr(?:eak|oken)|(?:enable|enabled|enter|activate|in|with|simulate|called) (?:the )?developer mode|do anything now|\bdan\b[^.\n]{0,40}do anything"
-     r"|(?:have|has|had|with|without|are|is)\b[^.\n]{0,25}(?:no|any|without|free of|of|from) (?:\w+ )?(?:restrictions|limitations|ethic(?:s|al)|moral)"
-     r"|unfiltered (?:\w+ )?(?:ai|response|mode|answer|version|chatbot)|uncensored (?:\w+ )?(?:ai|response|mode|answer|model)"
-     r"|stays? in character|break(?:ing)? character|(?:never|cannot|can't|won't|must not|not) refuse[^.\n]{0,30}(?:request|answer|question|order|prompt|task|to)"
-     r"|amoral|openai'?s? (?:content )?polic|freed from)"),
+    ("jailbreak", 0.5, "jailbreak|jailbroken", r"jailbr(?:eak|oken)"),
+    ("jailbreak", 1.0, "developer mode|do anything now|no restrictions|unfiltered|no ethical|without restrictions|uncensored|"
+     "without any restrictions|in character|no moral|never refuse|cannot refuse|can't refuse|amoral|no limitations|break character|"
+     "breaking character|content policy|freed from|no filter|without filter|without any filter|never says|unhinged|any ethical|without ethical|"
+     "never warns|immoral|free of all|freed of|doesn't refuse|not refuse|bypassing|bypasses|unethical",
+     r"(?:(?:enable|enabled|enter|activate|in|with|simulate|called) (?:the )?developer mode\b[^.\n]{0,80}(?:you|chatgpt|output|response|answer|assistant|enabled)|\bdo anything now"
+     r"|\b(?:you|it|he|she|they|who|ai|bot|chatbot|gpt|assistant|character|persona|\w{2,14}gpt|responses?|answers?)\b[^.\n]{0,60}\b(?:no|any|without|free of|of|from|doesn't have|not have) (?:\w+ ){0,2}?(?:restrictions|limitations|filters?|ethic(?:s|al)|morals?|censorship|rules and)\b"
+     r"|unfiltered (?:\w+ )?(?:ai|response|mode|answer|version|chatbot|manner|assistant)|uncensored (?:\w+ )?(?:ai|response|mode|answer|model|output|content)"
+     r"|(?:stays?|remain|staying) in character\b[^\n]{0,60}(?:whatever|no matter|always|at all times|never|even|until|and|!|\.)|(?:never|not|don't|without) break(?:s|ing)? (?:the |your )?character"
+     r"|(?:never|cannot|can't|won't|must not|not|doesn.t|does not|will not) (?:ever )?refuses?\b[^.\n]{0,30}(?:request|answer|question|order|prompt|task|to|any)"
+     r"|(?:no matter (?:how|if|what|whether)|regardless of (?:how|whether)|even if|however)\b[^.\n]{0,50}(?:immoral|unethical|illegal|harmful|offensive|dangerous)"
+     r"|\b(?:amoral|unhinged|immoral|unethical)\b[^.\n]{0,50}(?:\bai\b|bot\b|gpt|assistant|response|answer|advice|manner|persona|character)|never says? (?:that )?(?:it|he|she|i)? ?(?:is|am|can)? ?(?:sorry|cannot|can't|no\b)"
+     r"|openai'?s? (?:content )?polic|(?:been |is )freed (?:from|of)|bypass(?:ing|es)? (?:\w+ ){0,3}?(?:moral|ethical|safety|censor|content|openai|guideline)"
+     r"|(?:ignor(?:e|ing|es)|disregard(?:ing|s)?) (?:all |any )?(?:\w+ ){0,2}?(?:ethic|moral|legal|law)\w*)"),
+    ("role", 0.6, "respond as|answer as|reply as|act as|play the role|you will play|i want you to act|i want you to play|play 2 characters|play two characters|two responses|two answers|two ways|speak as|write as",
+     r"(?:respond|answer|reply|speak|write) (?:only )?as (?!soon|far|much|many|long|well|quickly|possible|follows|a result|usual|if (?!you)|it\b|they\b|he\b)\w{2,20}\b|(?:i want you to|you will|you are going to|please) (?:act|play|pretend|roleplay)\b|play the role of|play (?:2|two) characters|(?:two|2) (?:different )?(?:responses|answers|ways)\b[^.\n]{0,60}(?:as|with|normal|first|one)"),
     ("jailbreak", 0.6, "chatgpt|openai|gpt", r"(?:chatgpt|openai|gpt)[^.\n]{0,80}(?:pretend|persona|character|evil|ignore|bypass|illegal|refus"
      r"|unethical|restriction|guideline|policy|policies)"),
     ("system_mode", 1.0, " mode|mode>|mode]|mode ",
@@ -119,10 +148,18 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("system_mode", 0.7, "system reset|system check|system test|sudo|mode activated|system message|system notice|system instruction",
      r"(?:system (?:reset|check|test)\b[^.\n]{0,60}(?:i need you|can you|you must|provide|please)|mode activated|(?:^|\n|[<\[#*]|: )\s?(?:system"
      r" (?:message|notice|instruction))s?\s?[:\]>*])"),
+    ("authority", 1.0, "i am|i'm|this is|as your",
+     r"(?:i(?: a|')m|this is|as) your (?:developer|creator|admin(?:istrator)?|engineer|programmer|maker|operator|supervisor)\b[^?!\n]{0,120}?(?:\bi need you to|\byou (?:must|have to|need to)|\bi (?:order|command|require|want)\b|\bplease (?:tell|give|share|print|explain|provide)|system check|diagnostic|maintenance check)"),
     ("authority", 0.7, "i am|i'm|as your|this is your",
      r"(?:i(?: a|')m|this is) (?:god\b|(?:your|the) (?:developer|creator|admin(?:istrator)?|owner|boss|programmer|president|ceo|maker|master)\b[^.\n]{0,80}"
      r"(?:you|need|must|require|important|order))|as your (?:boss|developer|creator|admin(?:istrator)?|owner|manager|supervisor|ceo)\b[^.\n]{0,40}"
      r"(?:i need|i require|i order|i command|give|send|tell|you must)"),
+    ("change_of_topic", 1.0, "speaking of|parlando di|hablando de|falando de|en parlant de|apropos|talking about",
+     r"(?:speaking of|talking about|parlando di|hablando de|falando de|en parlant de|apropos) [\w ]{2,30}, (?:what (?:is|are) (?:the|some|one)|how (?:do|does|would|is|are)|can you (?:list|explain|tell|name|describe)|could you (?:list|explain|tell|name)|qual[ie]? (?:è|sono)|cu[áa]l(?:es)? (?:es|son)|qua(?:l|is) (?:é|são)|quel(?:le)?s? (?:est|sont)|was (?:ist|sind)|wie)"),
+    ("persuasion", 1.0, "as a|as an", r"\bas an? [a-z][^,.\n]{3,50}, i (?:believe|can assure|assure|recommend|know|think|urge|insist)\b[^?\n]{0,160}?(?:you (?:to|should|must) (?:share|discuss|tell|explain|reveal)|you share|\b(?:discussing|sharing|talking about|revealing)\b)"),
+    ("persuasion", 0.5, "you agreed|you promised|you told me|you said", r"you (?:agreed|promised|told me|said) (?:in our|yesterday|last|before|earlier|that you)\b[^\n]{0,160}?(?:can we|could we|can you|could you|so (?:please|tell|what))"),
+    ("bribe", 1.0, "if you|unless you",
+     r"i(?:'ll| will| would| can) (?:donate|pay|tip|give you|reward|transfer)\b[^.\n]{0,60}\bif you (?:write|tell|share|explain|give|reveal|answer|say|print|do|help|ignore|describe|list|provide)"),
     # --- what it shall give away or hide
     ("system_prompt", 0.9, "system prompt|system message|hidden prompt|initial prompt|your instructions|your prompt|initial instructions",
      rf"(?:reveal|print|repeat|show|output|leak|tell|display|share|send|recite|disclose|copy|paste|give|what (?:is|are|was|were)){_W}{{0,6}}?\W{{1,3}}(?:"
@@ -134,7 +171,7 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("asks_secret", 1.0, "password|passcode|secret|api key|credential|token|confidential",
      rf"(?:what(?:'s| is| would| are)|i (?:need|require|want)|what your|sharing)\W{{1,3}}(?:your|the secret|the confidential|the password for (?:our|the) system)\W{{0,3}}(?:\w{{1,14}}\W{{1,3}}){{0,2}}?"
      rf"(?:{_ASKED_FOR}|be in this|be\b)(?! (?:reset|manager|policy|hash))"),
-    ("asks_secret", 0.9, "password|secret|passcode",
+    ("asks_secret", 1.0, "password|secret|passcode",
      r"(?:write|encode|put|give|print|spell|translate|split|say|compose|hide)\b[^.\n]{0,40}?\b(?:the|your) (?:secret |system )?(?:password|passcode|secret (?:key|code|word))\b"
      r"[^.\n]{0,60}?(?:leet|base64|reverse|poem|rot13|letter|binary|haiku|in (?:german|french|spanish|pig latin|morse|hex)|example)|(?:poem|haiku|story|song) about the (?:secret )?pass"),
     ("exfiltrate", 0.8, "send|forward|upload|post|email|exfiltrate|transmit|append|encode",
@@ -144,6 +181,14 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("exfiltrate", 0.6, "send|forward|upload|post|email|exfiltrate",
      rf"(?:send|forward|upload|exfiltrate){_W}{{0,6}}\W{{1,3}}(?:passwords?|credentials?|api\W?keys?|secrets|conversation|chat history|access tokens?"
      rf"|private keys?|environment variables?)"),
+    ("asks_personal", 1.0, "user's|user’s",
+     r"(?:tell|give|share|show|reveal|disclose|print|list|spell|translate|encode|write|say|what(?: is|'s| would| are| was)|which|guess|describe|express|put|using|contains?)\b[^.?!\n]{0,60}?\bthe user['’]s (?:\w{1,12} ){0,2}?"
+     r"(?:birth\w*|favou?rite|name|address|e-?mail|phone|location|age|initials|password|salary|balance|residence|home|card|account|secret|income|wealth|number plate|licen[cs]e plate)"),
+    ("asks_personal", 1.0, "your database|your records|your clients|your customers",
+     r"(?:print|list|show|dump|tell me|give me|describe|share)\b[^.?!\n]{0,120}?\b(?:your database|(?:in|from|of) your (?:database|records|system|clients|customers))"),
+    ("asks_personal", 1.0, "where does", r"where does (?:mr\.? |mrs\.? |ms\.? |dr\.? )?(?!the |your |this |that |it |all |her |his |my )[a-z]{2,14} [a-z]{2,14} (?:currently |now )?(?:live|reside)\b"),
+    ("asks_personal", 1.0, "city of residence|home address|bank balance|social security|birth year|date of birth|birth date|residence|bank account",
+     r"(?:can|could|would) you (?:please )?(?:tell|give|share|show)\b[^.?!\n]{0,12}?\b[a-z]{2,14}['’]s (?:current |exact )?(?:city of residence|home address|bank (?:balance|account)|social security|birth (?:year|date)|date of birth|place of residence)"),
     ("asks_personal", 0.8, "where does|where is|birth|address|residence|live|balance|social security|favorite|phone number|initials",
      r"(?:where (?:does|is|do) (?:the )?(?:user|\w{3,12} \w{3,14}|he|she) (?:currently )?liv(?:e|ing)|(?:tell|give|send|share)\b[^.?\n]{0,12}?\b\w{2,14}(?:'s|\u2019s) (?:current )?"
      r"(?:birth ?(?:date|day|year)|(?:city|place) of residence|home address|social security|bank balance|bank account|salary|phone number)|(?:bank balance|social security number) of"
@@ -162,6 +207,11 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("dictates_answer", 0.6, "the output could be|we might|we could|the output is|the sum of",
      r"(?:in a (?:\w{1,16} )?(?:world|universe|reality|scenario)|imagine|suppose|hypothetical(?:ly)?|let's (?:assume|imagine|pretend|say)|if we were to|for the purpose of|to make this)\b[^.!?\n]{0,110}"
      r"(?:the (?:output|answer|sum|capital|result|conclusion)\b[^.\n]{0,30}\b(?:is|could be|would be|be)|we (?:might|could|would|ignore|state|say)|admit|might state|might say)"),
+    ("imagined_world", 1.0, "hypothetical", r"(?:just )?(?:for|as) a (?:purely )?hypothetical\b[^.\n]{0,40}(?:what (?:is|are|would)|how|could|can|would|tell|explain|do)\b|hypothetically(?: speaking)?,? (?:what (?:is|are) your|could you|can you|would you|tell)"),
+    ("dictates_answer", 1.0, "world|universe|reality|kingdom|land where|suppose we|if we were|let's admit|admit to|dream",
+     r"(?:in an? (?:\w{1,16} ){0,3}?(?:world|universe|reality|kingdom|dream|dimension|land)\b|suppose we were|if we were)[^.!?\n]{0,120}"
+     r"(?:\b(?:we|one|you) (?:might|could|would) (?:state|say|claim|conclude|answer|write|ignore|admit)|\b(?:the )?(?:output|answer|sum|capital|result|conclusion|total)\b[^.\n]{0,24}\b(?:could|might|would) be\b|\bignore the \w{1,16} and (?:state|say|claim|write))"
+     r"|(?:to (?:make|be|keep)\b[^.\n]{0,60}, |^|\n|- ?)let['’]?s (?:admit|state|claim|pretend) (?:to|that)\b"),
     ("imagined_world", 0.6, "imagine|world where|universe where|hypothetical|suppose we|virtual",
      r"(?:imagine (?:we(?:'re| are)|you(?:'re| are))\b|(?:world|universe|kingdom|forest|game) where (?:passwords?|personal|accounts?|secrets?|rules|there are no)"
      r"|suppose (?:we(?:'re| are)|you(?:'re| are)) [^.\n]{0,40}(?:could|can|tell|give)|just for a hypothetical)"),
@@ -177,7 +227,7 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("split_parts", 1.0, "part 1|part 2|z = a|concatenat|combine a|interlace|a + b",
      r"(?:(?:answer|combine|concatenate|join|interlace|follow|put together)[^.\n]{0,60}\bparts?\b[^\n]{0,20}?\b(?:1|a|one)\b[^\n]{1,120}\bpart\W{0,2}(?:2|b|two)|interlace part|combine a, ?b|(?:write down|compute|output|let|string) (?:the string )?z ?= ?a ?\+ ?b"
      r"|[a-z] ?= ?[a-z] ?\+ ?[a-z](?: ?\+ ?[a-z])?\W[^\n]{0,60}(?:answer|execute|follow|returned|respond|do what))"),
-    ("decode_and_act", 0.9, "decode|decipher|decrypt|rot13|base64|hexadecimal|binary",
+    ("decode_and_act", 1.0, "decode|decipher|decrypt|rot13|base64|hexadecimal|binary",
      r"(?:decode|decipher|decrypt|translate)\b[^.\n]{0,40}(?:string|cipher|text|message|code|base64|rot13|binary|hex)[^\n]{0,30}(?:and (?:tell|do|follow|execute|answer|say|respond|obey|act|carry)|then)"),
     # --- other languages
     ("override", 1.0, "ignor|missacht|vergiss|vergess|anweisung|außer acht",
@@ -190,12 +240,12 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("override", 1.0, "ignor|dimentic|trascur|non tenere conto|non seguire",
      r"(?:ignor(?:a|are|ate|i)|dimentic(?:a|are|ate|hi)|trascur(?:a|are)|non (?:tenere conto|seguire))\b[^.\n]{0,60}?(?:istruzion|direttiv|regole|indicazion|ordini|quanto sopra)"),
     ("override", 1.0, "ignor|esque|desconsider|não siga",
-     r"(?:ignor(?:e|a|ar|em)|esque(?:ça|ca|ce|cer)|desconsider(?:e|a|ar)|não siga)\b[^.\n]{0,60}?(?:instruç|instruc|diretri|regras|ordens|orientaç|comandos|o que foi dito)"),
+     r"(?:ignor(?:e|a|ar|em)|esque(?:ça|ca|ce|cer)|desconsider(?:e|a|ar)|não siga)\b(?! as instruções (?:antigas|que))[^.\n]{0,60}?(?:instruç|instruc|diretri|regras|ordens|orientaç|comandos|o que foi dito)"),
     ("override", 1.0, "игнорир|забуд|не обращай|отмен",
      r"(?:про)?(?:игнорир\w*|забуд\w*|не обраща\w* внимания|отмени\w*)[^.\n]{0,60}?(?:инструкц|указани|правил|команд|распоряжени|предыдущ)"),
     ("override", 1.0, "忽略|无视|忘记|忽視|無視|不要理会|忘掉|不理",
      r"(?:忽略|无视|忘记|忘掉|忽視|無視|不要理会|不要遵守|不理)[^。\n]{0,20}?(?:指令|指示|说明|說明|規則|规则|提示|命令|要求|内容|內容|设定|所有|之前|以上)"),
-    ("override", 1.0, "無視|忘れ|従わ", r"(?:指示|命令|指令|ルール|プロンプト|これまで|以前|上記|内容|設定)[^。\n]{0,16}(?:無視|忘れ|従わない)|(?:^|[\s。、])無視して"),
+    ("override", 1.0, "無視|忘れ|従わ", r"(?:指示|命令|指令|ルール|プロンプト|これまで|以前|上記|内容|設定)[^。\n]{0,16}(?:無視(?!され|する場合|できま)|忘れ(?!た場合|られ)|従わない)|(?:^|[\s。、])無視して"),
     ("override", 1.0, "무시|잊어|따르지", r"(?:지시|명령|지침|규칙|프롬프트|이전|위의)[^.\n]{0,20}(?:무시|잊어|따르지)"),
     ("override", 1.0, "yoksay|unut|negeer|vergeet|zignoruj|ignoruj|zapomnij|تجاهل|अनदेखा|bỏ qua|abaikan|lupakan|ignorer|glöm|αγνόησε|התעלם|ігноруй|ignorera",
      r"(?:talimatlar[^.\n]{0,30}(?:yoksay|unut|görmezden)|(?:negeer|vergeet)[^.\n]{0,40}(?:instructies|opdrachten|regels)|(?:zignoruj|ignoruj|zapomnij)[^.\n]{0,40}(?:instrukc|polece|zasad)"
@@ -249,7 +299,7 @@ _RULES: Final = tuple(
 _HINTS: Final = tuple(sorted({hint for rule in _RULES for hint in rule.hints}))
 
 _REPORTING: Final = re.compile(
-    r"attack(?:er)?s?\b|prompt injection|inject(?:ion|ed)|jailbreak|research|phras|such as|for example|e\.g\.|example|like\b"
+    r"attack(?:er)?s?\b|joke|bots?\b|trick|flaw|bug|satz|versuch|forscher|chercheur|investigador|phrase|frase|post(?:ed|s)?\b|test|prompt injection|inject(?:ion|ed)|jailbreak|research|phras|such as|for example|e\.g\.|example|like\b"
     r"|malicious|vulnerab|hidden|tricked?|exploit|payload|detect|filter|wrote|said|says|called|quot|string"
 )
 _QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb\u201e\u300c\u300d"
