@@ -26,7 +26,7 @@ from toolcage import PoolTerms, Runtime, Session, ToolResult
 from toolcage.audit.report import read_records, verify
 from toolcage.state import default_state_dir
 
-pytest_plugins = ["servers.fixtures"]
+pytest_plugins = ["servers.fixtures", "servers.web_fixtures"]
 
 CODER = """
 version: 1

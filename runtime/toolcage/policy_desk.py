@@ -28,7 +28,7 @@ from toolcage.line.validate import compile_schema
 from toolcage.policy.model import Role, Situation
 from toolcage.resources import Resources
 from toolcage.state import default_state_dir
-from toolcage.tools.registry import ALIASES, ToolRegistry, builtin_tools
+from toolcage.tools.registry import ALIAS_ARGUMENTS, ALIASES, ToolRegistry, builtin_tools
 from toolcage.types import Status, ToolDeclaration
 
 _LOG: Final = logging.getLogger("toolcage")
@@ -78,7 +78,7 @@ def judge_for(
         tool: str, arguments: Mapping[str, Any], situation: Situation | None = None
     ) -> tuple[Status, str]:
         try:
-            call = parse({"tool": tool, "arguments": arguments}, aliases=ALIASES)
+            call = parse({"tool": tool, "arguments": arguments}, aliases=ALIASES, alias_arguments=ALIAS_ARGUMENTS)
             authorized = judge(
                 call,
                 role=role,

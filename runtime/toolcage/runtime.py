@@ -54,7 +54,7 @@ from toolcage.resources import Resources, load_resources
 from toolcage.session import CANCELLED, CLOSE_S, RawCall, Session, call_in_current_session
 from toolcage.state import default_state_dir
 from toolcage.tools import base
-from toolcage.tools.registry import ALIASES, ToolRegistry
+from toolcage.tools.registry import ALIAS_ARGUMENTS, ALIASES, ToolRegistry
 from toolcage.types import (
     JSON,
     AuthorizedCall,
@@ -383,7 +383,7 @@ class Runtime:
         self, session: Session, role: Role, raw: RawCall, files: Mapping[str, bytes] | None, trail: Trail
     ) -> AuthorizedCall:
         """Parse, validate, authorize: what needs no person and runs nothing. Counts a call that is let through."""
-        call = parse(plain_call(raw), files=files, aliases=ALIASES)
+        call = parse(plain_call(raw), files=files, aliases=ALIASES, alias_arguments=ALIAS_ARGUMENTS)
         trail.reached(call)
         if self._shadow is not None:
             trail.shadowed(self._shadow_says(session, role, call))

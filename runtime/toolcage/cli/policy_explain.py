@@ -57,14 +57,16 @@ def explain(
     from toolcage.line.validate import compile_schema
     from toolcage.policy_desk import described_tools
     from toolcage.resources import Resources, load_resources
-    from toolcage.tools.registry import ALIASES
+    from toolcage.tools.registry import ALIAS_ARGUMENTS, ALIASES
 
     role = load_role(policy, described_tools(tools or ()))
     memory = _memory(said or [], seen or [], used or [], fact or [])
     known = load_resources(resources) if resources else Resources.empty()
     try:
         found, valid, session = explained(
-            parse(f'{{"tool":{json.dumps(tool)},"arguments":{args}}}', aliases=ALIASES),
+            parse(
+                f'{{"tool":{json.dumps(tool)},"arguments":{args}}}', aliases=ALIASES, alias_arguments=ALIAS_ARGUMENTS
+            ),
             role=role, memory=memory, validator=compile_schema,
             dialect=lambda name: known.dialect(name) if name in known.databases else "sqlite",
         )  # fmt: skip

@@ -48,9 +48,14 @@ RESULT_DEPTH: Final = 128
 HOST_GRACE_S: Final = 5.0
 MAX_TOOL_TEXT: Final = 4000
 _CODE: Final = re.compile(r"[a-z0-9_]{1,30}(\.[a-z0-9_]{1,30}){0,2}")
-_CAGE_FAMILIES: Final = frozenset({"calc", "calendar", "mail", "python", "result", "shell", "sql", "tool"})
+_CAGE_FAMILIES: Final = frozenset(
+    {"calc", "calendar", "endpoint", "image", "mail", "python", "result", "search", "shell", "sql", "tool"}
+)
 """The only families of codes that a cage may claim; the others are the line's own word."""
-_FOR_NOW: Final = frozenset({"calendar.conflict", "calendar.unreachable", "mail.later", "mail.unreachable"})
+_FOR_NOW: Final = frozenset(
+    {"calendar.conflict", "calendar.unreachable", "endpoint.broken", "endpoint.failed", "endpoint.rate_limited",
+     "endpoint.timeout", "mail.later", "mail.unreachable"}
+)  # fmt: skip
 """Failures of ours after which the same call may succeed."""
 _SESSION_LOST: Final = Truncation(part="session", kept=0, dropped=None)
 _RUNS_PROGRAMS: Final = frozenset({"python", "shell"})

@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 import rfc8785
 
 from toolcage.errors import Refused
-from toolcage.types import InputFile, Refusal, ToolCall, claim_seal, freeze
+from toolcage.types import JSON, InputFile, Refusal, ToolCall, claim_seal, freeze
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 32
@@ -41,11 +41,13 @@ def parse(
     *,
     files: Mapping[str, bytes] | None = None,
     aliases: Mapping[str, str] | None = None,
+    alias_arguments: Mapping[str, Mapping[str, JSON]] | None = None,
 ) -> ToolCall:
     """A `ToolCall` from raw JSON or from a mapping with `tool` and `arguments`.
 
     `files` maps relative names to contents that the host attaches. `aliases` is an exact table of other names for
-    tools. Raises Refused with status `malformed`.
+    tools; `alias_arguments` are what a call by such a name means where it does not say. Raises Refused with status
+    `malformed`.
     """
     value = decode(raw) if isinstance(raw, bytes | str) else raw
     if not isinstance(value, Mapping):
@@ -59,6 +61,8 @@ def parse(
     arguments = value.get("arguments", {})
     if not isinstance(arguments, Mapping):
         _refuse("call.arguments", "`arguments` must be an object", "Send the arguments by name, in an object.")
+    if tool in (alias_arguments or {}):
+        arguments = {**(alias_arguments or {})[tool], **arguments}
     _Walk().check(arguments, 1)
     canonical = rfc8785.dumps(_plain(arguments))
     if len(canonical) > MAX_BYTES:

@@ -31,15 +31,20 @@ from toolcage.tools.base import Tool, ToolDefinitionError, declaration_of
 from toolcage.tools.lock import Entry, ToolsLock
 from toolcage.tools.shipping import Shipment, ship, ship_part, ship_source
 from toolcage.tools.source import SOURCE_BYTES
-from toolcage.types import ToolDeclaration
+from toolcage.types import JSON, ToolDeclaration
 
 BUILTIN_NAMES: Final = (
     "execute_python", "run_shell", "calculate_expression", "query_database", "describe_database",
     "send_email", "read_email", "list_events", "create_event", "update_event", "delete_event",
+    "search_web", "search_wikipedia", "call_api", "generate_image",
 )  # fmt: skip
 ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     {"calculate": "calculate_expression", "web_search": "search_web", "wikipedia_search": "search_wikipedia"}
 )
+ALIAS_ARGUMENTS: Final[Mapping[str, Mapping[str, JSON]]] = MappingProxyType(
+    {"web_search": MappingProxyType({"num_results": 3})}
+)
+"""What a call by an alias means where it does not say."""
 _BUILTIN: Final = frozenset(BUILTIN_NAMES) | ALIASES.keys()
 _RESERVED: Final = _BUILTIN | frozenset(ALIASES.values())  # for strangers: what is to be a built-in's too
 

@@ -5,22 +5,29 @@ import sys
 
 import pytest
 
+from toolcage.tools import ImageGenerationTool, WebSearchTool, WikipediaTool
 from toolcage.tools.base import Tool, declaration_of
 from toolcage.tools.calculate_expression import CalculateExpression
+from toolcage.tools.call_api import CallApi
 from toolcage.tools.create_event import CreateEvent
 from toolcage.tools.delete_event import DeleteEvent
 from toolcage.tools.describe_database import DescribeDatabase
 from toolcage.tools.execute_python import ExecutePython
+from toolcage.tools.generate_image import GenerateImage
 from toolcage.tools.list_events import ListEvents
 from toolcage.tools.query_database import QueryDatabase
 from toolcage.tools.read_email import ReadEmail
+from toolcage.tools.registry import ALIAS_ARGUMENTS, ALIASES
+from toolcage.tools.search_web import SearchWeb
+from toolcage.tools.search_wikipedia import SearchWikipedia
 from toolcage.tools.send_email import SendEmail
 from toolcage.tools.shipping import ship
 from toolcage.tools.update_event import UpdateEvent
 
 CALENDAR = [ListEvents, CreateEvent, UpdateEvent, DeleteEvent]
-TOOLS = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase, SendEmail, ReadEmail, *CALENDAR]
-IN_IMAGE = {"RestrictedPython", "pydantic", "icalendar", "dateutil"}
+WEB = [SearchWeb, SearchWikipedia, CallApi, GenerateImage]
+TOOLS = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase, SendEmail, ReadEmail, *CALENDAR, *WEB]
+IN_IMAGE = {"RestrictedPython", "bs4", "dateutil", "icalendar", "pydantic", "requests", "tavily", "wikipedia"}
 STANDARD = sys.stdlib_module_names | {"annotationlib"}  # the latter from Python 3.14 on
 
 
@@ -33,7 +40,8 @@ def test_everything_a_body_imports_is_shipped_or_in_the_standard_library(tool: t
             if isinstance(node, ast.Import):
                 names = [name.name for name in node.names]
             elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
+                named = [f"{node.module}.{name.name}" for name in node.names]
+                names = named if node.module == "toolcage.tools" else [node.module or ""]
             for name in names:
                 top = name.partition(".")[0]
                 assert name in modules or top in STANDARD or top in IN_IMAGE
@@ -64,3 +72,35 @@ def test_isolation_effects_and_kinds_are_the_closed_ones() -> None:
     for tool in (CreateEvent, UpdateEvent, DeleteEvent):
         assert declared[tool.name]["effects"] == ["sends", "writes"]
         assert declared[tool.name]["kinds"] == {"attendees": "address"}
+
+
+@pytest.mark.parametrize("tool", WEB)
+def test_what_reads_the_web_says_so_and_works_with_one_endpoint(tool: type[Tool]) -> None:
+    declared = declaration_of(tool())
+    assert "reads_untrusted" in declared["effects"]
+    assert list(declared["resources"].values()) == ["endpoint"]
+    assert declared["image"] == "web"
+
+
+def test_effects_beyond_reading_are_declared() -> None:
+    assert CallApi.effects >= {"sends", "writes"}
+    assert "spends" in GenerateImage.effects
+
+
+def test_the_tutorials_classes_are_the_same_tools_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAVILY_API_KEY", "set")
+    for made, kind in ((WebSearchTool(), SearchWeb), (WikipediaTool(), SearchWikipedia)):
+        assert isinstance(made, kind)
+        assert ALIASES[made.name] == kind.name
+    assert ImageGenerationTool().name == "generate_image"
+    properties = declaration_of(WebSearchTool())["parameters"]["properties"]
+    assert properties["num_results"]["default"] == ALIAS_ARGUMENTS["web_search"]["num_results"] == 3
+
+
+def test_a_web_search_without_a_key_in_the_environment_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (None, ""):
+        monkeypatch.delenv("TAVILY_API_KEY", raising=False)
+        if value is not None:
+            monkeypatch.setenv("TAVILY_API_KEY", value)
+        with pytest.raises(ValueError, match="TAVILY_API_KEY"):
+            WebSearchTool()
