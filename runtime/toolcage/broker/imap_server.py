@@ -161,7 +161,7 @@ class ImapServer:
         line = await self._reader.line(MAX_LINE)
         if not line:
             raise Ended
-        if not line.endswith(b"\r\n"):
+        if not line.endswith(b"\r\n") or line.count(b"\r") > 1 or b"\0" in line:
             raise self.unreadable()
         return line
 
