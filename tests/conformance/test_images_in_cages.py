@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from toolcage import Session, ToolResult
+from toolcage import PoolTerms, Session, ToolResult
 from toolcage.cage.engine import Engine
 from toolcage.cage.images import build, build_variant
 from toolcage.errors import PolicyError
@@ -186,6 +186,27 @@ def test_a_value_whose_representation_hangs_is_the_calls_own_timeout(program, sh
     result = program("class Hangs:\n    def _repr_html_(self):\n        while True: pass\nprint('so far')\nHangs()")
     assert (result.status, result.stdout) == ("timeout", "so far\n")
     assert program("1").data == 1
+
+
+def test_a_warm_cage_has_the_large_libraries_imported_and_they_work_after_the_fork(installation) -> None:  # type: ignore[no-untyped-def]
+    session = installation.session(ROLE, pool=PoolTerms(min_idle=1))
+    code = """
+        import sys
+        ahead = {"numpy", "pandas"} <= set(sys.modules)
+        import io, os, numpy as np, pandas as pd, polars as pl
+        table = pd.DataFrame({"a": np.arange(1000), "b": list("xy") * 500})
+        held = io.BytesIO(); table.to_parquet(held); held.seek(0)
+        again = pd.read_parquet(held).groupby("b").a.sum().to_dict()
+        [ahead, again, pl.DataFrame({"a": [1, 2]}).select(pl.col("a").sum()).item(), pl.thread_pool_size(),
+         float(np.linalg.det(np.eye(300))), np.random.default_rng().random() != np.random.default_rng().random()]
+        """
+    first, second = (session.call("execute_python", {"code": textwrap.dedent(code)}) for _ in range(2))
+    for result in (first, second):
+        assert result.status == "ok", result.stderr
+        assert result.data == [True, {"x": 249500, "y": 250000}, 3, 1, 1.0, True]
+    state = "import numpy as np; [float(np.random.random()) for _ in range(2)]"
+    one, two = (session.call("execute_python", {"code": state}).data for _ in range(2))
+    assert one != two  # each cage imports for itself: no two share the state of a generator
 
 
 def test_linear_algebra_stays_within_its_threads(program) -> None:  # type: ignore[no-untyped-def]

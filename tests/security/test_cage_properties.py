@@ -235,7 +235,7 @@ def test_only_the_calls_own_descriptors_are_open(seen: Any) -> None:
 def test_the_environment_is_exactly_the_constant_one(seen: Any) -> None:
     assert set(seen["environment"]) == {
         "HOME", "TMPDIR", "LANG", "PATH", "MPLCONFIGDIR", "MPLBACKEND", "PYTHONDONTWRITEBYTECODE", "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS", "POLARS_MAX_THREADS",
     }  # fmt: skip
     names = {item.split("=")[0] for item in seen["initial_environment"] if item}
     assert names <= {"HOME", "TMPDIR", "LANG", "PATH", "HOSTNAME"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,13 +165,18 @@ def _read(path: Path) -> _ImageFile:
         raise ImageError(f"{path}:{document.line(place)}: {'.'.join(map(str, place))}: {first['msg']}") from None
 
 
+_PRELOAD_LINE: Final = re.compile(rb"^preload:.*\n", re.MULTILINE)
+
+
 def _digest(architecture: str, *files: Path) -> str:
+    """Over everything that could change the image; `preload`, which stands on one line, only says what to import."""
     total = hashlib.sha256(f"{BUILD_FORMAT}\0{architecture}\0".encode())
     for path in files:
         try:
             content = path.read_bytes()
         except OSError as cause:
             raise ImageError(f"{path}: cannot be read: {cause.strerror}; reinstall toolcage") from cause
+        content = _PRELOAD_LINE.sub(b"", content) if path.name == "image.yaml" else content
         total.update(f"{path.name}\0{hashlib.sha256(content).hexdigest()}\0".encode())
     return f"sha256:{total.hexdigest()}"
 

@@ -74,7 +74,7 @@ class Means:
         self._sessions: SessionCages | None = None
         self._closed = False
         self._namespaces = True
-        self._images: dict[str, tuple[str, frozenset[str]]] = {}
+        self._images: dict[str, tuple[str, frozenset[str], tuple[str, ...]]] = {}
         self._compiled = CompiledModules(state_dir)
         self._snapshots = Snapshots()
         self._broker = Broker()
@@ -270,7 +270,7 @@ class Means:
         return self._snapshots.current(name, database.path)
 
     def _recipe(self, terms: SandboxTerms, tool: RegisteredTool | None, snapshots: list[Snapshot]) -> CageRecipe:
-        image_id, accepted = self._image(terms.image)
+        image_id, accepted, of_image = self._image(terms.image)
         isolation: Isolation = terms.isolation
         if isolation == "namespace" and not self._namespaces:
             isolation = "container"
@@ -284,6 +284,8 @@ class Means:
             runtime=terms.runtime,
             data=tuple(snapshot.file for snapshot in snapshots),
         )
+        # Calls that were forked from one numpy would share the state of its generator: only for cages that are used once.
+        ahead = of_image if isolation == "container" else ()
         warm = self._terms.min_idle > 0 or tool is None
         at_home = [found for found in builtin_tools().values() if found.declaration.isolation == isolation]
         return CageRecipe(
@@ -291,20 +293,23 @@ class Means:
             accepted_ids=accepted,
             seccomp=load_profile("namespace" if isolation == "namespace" else "container").text,
             modules=_our_modules(at_home if warm or tool is None else [tool]),
-            preload=PRELOAD[isolation] if warm else (),
+            preload=(*PRELOAD[isolation], *ahead) if warm else (),
             data={snapshot.file.name: snapshot.content for snapshot in snapshots},
             compiled=self._compiled,
             **({"lease_s": LEASE_S} if isolation == "session" else {}),
         )
 
-    def _image(self, name: str) -> tuple[str, frozenset[str]]:
-        """The image's id, found in images.lock and proven to be in the engine, once per runtime."""
+    def _image(self, name: str) -> tuple[str, frozenset[str], tuple[str, ...]]:
+        """The image's id, found in images.lock and proven to be in the engine, once per runtime; beside it the other
+        forms of the id, and the modules that its warm cages import ahead."""
         with self._lock:
             if name not in self._images:
                 self.pool()
                 assert self._engine is not None
-                locked = ImageLock.load(self._state_dir).resolve(name)
-                self._images[name] = (verify(self._engine, locked), frozenset(locked.accepted_ids))
+                lock = ImageLock.load(self._state_dir)
+                locked = lock.resolve(name)
+                image_id = verify(self._engine, locked)
+                self._images[name] = (image_id, frozenset(locked.accepted_ids), lock.recipe(name).preload)
             return self._images[name]
 
     def _retire_older(self, authorized: AuthorizedCall, recipe: CageRecipe) -> None:

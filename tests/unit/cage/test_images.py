@@ -334,6 +334,15 @@ def test_every_part_of_a_recipe_is_in_its_digest(tmp_path: Path) -> None:
     assert plain.digest == same.digest
 
 
+def test_what_is_imported_ahead_is_no_part_of_the_image_and_so_not_of_its_digest(tmp_path: Path) -> None:
+    plain = load_recipe("python", recipe_folder(tmp_path / "1"))
+    ahead = load_recipe("python", recipe_folder(tmp_path / "2", lambda text: "preload: [sqlite3, json]\n" + text))
+    assert (ahead.preload, plain.preload) == (("sqlite3", "json"), ())
+    assert ahead.digest == plain.digest
+    more = load_recipe("python", recipe_folder(tmp_path / "3", lambda text: f"preload: [json]\n{text}  - opt\n"))
+    assert more.digest != plain.digest
+
+
 def test_an_unknown_image_is_an_error_that_names_the_known_ones() -> None:
     with pytest.raises(ImageError, match=r"known ones are: .*python"):
         load_recipe("../python")

@@ -11,7 +11,7 @@ from toolcage.cage.spec import ENVIRONMENT
 
 _CONSTANT: Final = frozenset({
     "HOME", "TMPDIR", "LANG", "PATH", "MPLCONFIGDIR", "MPLBACKEND", "PYTHONDONTWRITEBYTECODE", "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS", "POLARS_MAX_THREADS",
 })  # fmt: skip
 _WORDS: Final = ("token", "password", "secret", "index-url", "http://", "https://", "/home/", "/root")
 _TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - where one would be
