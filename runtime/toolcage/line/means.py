@@ -284,7 +284,7 @@ class Means:
             runtime=terms.runtime,
             data=tuple(snapshot.file for snapshot in snapshots),
         )
-        # Calls that were forked from one numpy would share the state of its generator: only for cages that are used once.
+        # Calls that were forked from one numpy would share its generator: only for cages that are used once.
         ahead = of_image if isolation == "container" else ()
         warm = self._terms.min_idle > 0 or tool is None
         at_home = [found for found in builtin_tools().values() if found.declaration.isolation == isolation]
