@@ -72,7 +72,7 @@ def judge_for(
     would run and `approval_required` for one that would ask.
     """
     known = resources or Resources.empty()
-    validators = {name: compile_schema(declaration) for name, declaration in declarations.items()}
+    validators = {name: compile_schema(found) for name, found in {**declarations, **role.view}.items()}
 
     def answer(
         tool: str, arguments: Mapping[str, Any], situation: Situation | None = None

@@ -44,6 +44,7 @@ from toolcage.line.session_memory import SessionMemory
 from toolcage.line.shapes import plain_call
 from toolcage.line.trail import Trail, unwritable
 from toolcage.line.validate import Validator, compile_schema
+from toolcage.line.workspace import Exchange, read_only_grants
 from toolcage.policy.limits import Limit
 from toolcage.policy.load import load_roles
 from toolcage.policy.model import Role
@@ -310,14 +311,18 @@ class Runtime:
     ) -> ToolResult:
         """The choke point: every call, whoever makes it, passes here."""
         for _ in range(MOST_EDITS):
+            exchange = Exchange(self._means.workspaces, session.id)
             try:
-                return await self._pass_once(session, raw, files, on_output)
+                return await self._pass_once(session, raw, files, on_output, exchange)
             except Edited as edited:
                 raw = {"tool": edited.tool, "arguments": edited.arguments}
+            finally:
+                exchange.discard()
         return refused(_EDITED_TOO_OFTEN, call_id=None, audit_id=None, duration_ms=0.0)
 
     async def _pass_once(
-        self, session: Session, raw: RawCall, files: Mapping[str, bytes] | None, on_output: OnText | None
+        self, session: Session, raw: RawCall, files: Mapping[str, bytes] | None, on_output: OnText | None,
+        exchange: Exchange,
     ) -> ToolResult:
         """One call, recorded whole. Raises Edited, its record closed, when the approver wants another one."""
         started = time.monotonic()
@@ -343,7 +348,7 @@ class Runtime:
             async with live_output(authorized.output, on_output) as stream:
                 output = await execute(
                     approved, means=self._means, session=session.id, on_output=stream, on_record=trail.connected,
-                    stopwatch=stopwatch,
+                    stopwatch=stopwatch, exchange=exchange,
                 )  # fmt: skip
             cleaned, released_by = await release(
                 await _cleaned(output), session=session.id, approver=self._approver
@@ -368,6 +373,8 @@ class Runtime:
         usage = clean_output.output.usage if clean_output is not None else Usage(wall_s=stopwatch.seconds())
         self._ledger.end(limits, session.root, bytes_out=usage.bytes_out, wall_s=usage.wall_s)
         audit_id, unrecorded = await self._end(trail, refusal, usage, started)
+        if clean_output is not None and refusal is None and unrecorded is None:
+            unrecorded = await self._commit(exchange, trail)
         duration_ms = (time.monotonic() - started) * 1000
         if edited is not None and unrecorded is None:
             raise edited
@@ -378,6 +385,15 @@ class Runtime:
         if told.status == "unavailable":
             _LOG.warning("%s", one_line(f"{told.code}, call {trail.call_id}: {told.operator or told.message}"))
         return refused(told, call_id=trail.call_id, audit_id=audit_id, duration_ms=duration_ms)
+
+    async def _commit(self, exchange: Exchange, trail: Trail) -> Refusal | None:
+        """Puts the call's file in its place, now that the call is on record. What went wrong is noted there too."""
+        if not exchange.is_pending:
+            return None
+        failed = await asyncio.to_thread(exchange.commit)
+        if failed is not None:
+            self._note_problem(f"call {trail.call_id} is recorded as ok, but its file was not written: {failed.code}")
+        return failed
 
     def _judge(
         self, session: Session, role: Role, raw: RawCall, files: Mapping[str, bytes] | None, trail: Trail
@@ -536,6 +552,8 @@ def _digests(roles: Mapping[str, Role], shadow: Mapping[str, Role] | None) -> Ma
 def _check_resources(roles: Mapping[str, Role], resources: Resources) -> None:
     """A role that names a resource which is not configured is a mistake to be told at start."""
     for role in roles.values():
+        if problems := read_only_grants(role, resources):
+            raise ResourceError("\n".join(problems))
         for kind, name in sorted(role.resource_names()):
             if name not in (known := resources.names(kind)):
                 raise ResourceError(

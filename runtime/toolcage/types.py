@@ -26,6 +26,7 @@ Kind = Literal["sql", "python", "shell", "path", "url", "address", "html", "iden
 Effect = Literal["reads_private", "reads_untrusted", "sends", "writes", "spends"]
 Isolation = Literal["container", "namespace", "session"]
 HtmlMode = Literal["inert", "escape", "clean", "keep"]
+FileUse = Literal["read", "list", "write", "update", "by_mode"]
 ResourceKind = Literal["database", "endpoint", "mailbox", "calendar", "workspace", "mcp_server"]
 
 PortalKind = Literal["http", "connect", "postgres", "smtp", "imap"]
@@ -33,6 +34,9 @@ PortalKind = Literal["http", "connect", "postgres", "smtp", "imap"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
+SESSION_WORKSPACE: Final = "session"
+"""The workspace that every session has of its own. It stands in no file, and is granted by this name."""
+WRITING_USES: Final[frozenset[FileUse]] = frozenset({"write", "update", "by_mode"})
 ISOLATION_STRENGTH: Final[Mapping[Isolation, int]] = MappingProxyType({"session": 0, "namespace": 1, "container": 2})
 
 
@@ -86,6 +90,11 @@ class ToolDeclaration:
     name to its kind (absent = `text`). `resources` maps an argument whose value *names* a resource to the kind of
     resource it names. `accepts_files` says that a caller may attach files. `trusted` is false for a stranger's tool,
     whose effects and kinds are only suggestions.
+
+    `file_uses` maps an argument of kind `path` to what a call does with that path of its workspace: the file is sent
+    in (`read`), a listing of the folder is (`list`), the file that the body leaves under that name is taken back
+    (`write`: whatever was there; `update`: the present file is sent in, and must be unchanged when it is replaced;
+    `by_mode`: `update` where the argument `mode` is `append`, else `write`).
     """
 
     name: str
@@ -100,6 +109,12 @@ class ToolDeclaration:
     idempotent: bool = False
     accepts_files: bool = False
     trusted: bool = True
+    file_uses: Mapping[str, FileUse] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether a call may change a file of its workspace."""
+        return bool(WRITING_USES & set(self.file_uses.values()))
 
     @property
     def fixed_resources(self) -> frozenset[str]:
@@ -135,6 +150,7 @@ class ToolDeclaration:
             "idempotent": self.idempotent,
             "accepts_files": self.accepts_files,
             "trusted": self.trusted,
+            "file_uses": dict(self.file_uses),
         }
 
 

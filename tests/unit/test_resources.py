@@ -104,6 +104,8 @@ def test_without_a_file_there_is_nothing_to_reach() -> None:
         ("version: 1\nworkspaces:\n  w: {folder: /, access: ro}", 3, "the whole machine"),
         ("version: 1\nworkspaces:\n  w: {folder: /tmp/.., access: ro}", 3, "the whole machine"),
         ("version: 1\nworkspaces:\n  w: {folder: a, access: ro, quota: 1}", 3, "is not a size"),
+        ("version: 1\nworkspaces:\n  w: {folder: a, access: ro, files: 0}", 3, "from 1 to 100000"),
+        ("version: 1\nworkspaces:\n  session: {folder: a, access: ro}", 3, "each session's own workspace"),
         ("version: 1\nversion: 1", 2, "stands twice"),
         ("version: 1\ndatabases: &a {}", 2, "anchor"),
         ("- a", 1, "write a mapping"),

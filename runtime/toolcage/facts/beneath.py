@@ -1,4 +1,5 @@
-"""Opens a file beneath a directory's descriptor, for host-side use: no link is followed, nothing outside is reached.
+"""Opens a file or folder beneath a directory's descriptor, for host-side use: no link is followed, nothing outside is
+reached.
 
 One `openat2` with RESOLVE_BENEATH, NO_MAGICLINKS, NO_SYMLINKS and NO_XDEV where the kernel has it (Linux 5.6), else one
 `openat` with O_NOFOLLOW per component. Either way the check *is* the open, so nothing can be swapped in between; what
@@ -46,6 +47,39 @@ def open_beneath(directory_fd: int, names: Sequence[str], flags: int = os.O_RDON
         os.close(opened)
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     return opened
+
+
+def open_folder_beneath(directory_fd: int, names: Sequence[str]) -> int:
+    """A descriptor of the folder at `names` beneath `directory_fd`; no names are the directory itself. The caller
+    closes it. Raises as `open_beneath` does; ENOTDIR for what is no folder."""
+    if any(name in ("", ".", "..") or "/" in name or "\x00" in name for name in names):
+        raise ValueError("a path beneath a directory is one or more plain names")
+    if not names:
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory_fd)
+    opened = _openat2(directory_fd, "/".join(names), os.O_RDONLY | os.O_DIRECTORY | _FIXED, 0)
+    return _openat_each(directory_fd, names, os.O_RDONLY | os.O_DIRECTORY | _FIXED, 0) if opened is None else opened
+
+
+def make_folders_beneath(directory_fd: int, names: Sequence[str], mode: int = 0o700) -> tuple[int, int]:
+    """A descriptor of the folder at `names`, made where it was missing, and how many of the last names were made.
+
+    Each name is made in, and opened from, the descriptor of the one before. Raises as `open_folder_beneath` does.
+    """
+    current, made = open_folder_beneath(directory_fd, ()), 0
+    try:
+        for name in names:
+            try:
+                inner = open_folder_beneath(current, (name,))
+            except FileNotFoundError:
+                os.mkdir(name, mode, dir_fd=current)
+                made += 1
+                inner = open_folder_beneath(current, (name,))
+            os.close(current)
+            current = inner
+    except BaseException:
+        os.close(current)
+        raise
+    return current, made
 
 
 def _openat2(directory_fd: int, path: str, flags: int, mode: int) -> int | None:

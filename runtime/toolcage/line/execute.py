@@ -27,12 +27,14 @@ from toolcage.cage.report import MIB, CageReport, CallOrder
 from toolcage.errors import EngineError, ImageError, Refused, ResourceError
 from toolcage.line.means import Means
 from toolcage.line.portals import Opened
+from toolcage.line.workspace import Exchange
 from toolcage.types import (
     JSON,
     ApprovedCall,
     Artifact,
     AuthorizedCall,
     CageOutput,
+    InputFile,
     Refusal,
     Truncation,
     Usage,
@@ -49,7 +51,7 @@ HOST_GRACE_S: Final = 5.0
 MAX_TOOL_TEXT: Final = 4000
 _CODE: Final = re.compile(r"[a-z0-9_]{1,30}(\.[a-z0-9_]{1,30}){0,2}")
 _CAGE_FAMILIES: Final = frozenset(
-    {"calc", "calendar", "endpoint", "image", "mail", "python", "result", "search", "shell", "sql", "tool"}
+    {"calc", "calendar", "content", "endpoint", "image", "mail", "python", "result", "search", "shell", "sql", "tool"}
 )
 """The only families of codes that a cage may claim; the others are the line's own word."""
 _FOR_NOW: Final = frozenset(
@@ -89,6 +91,7 @@ class _Run:
     on_output: OnOutput | None
     on_record: OnRecord
     stopwatch: Stopwatch
+    exchange: Exchange
     lock: threading.Lock = field(default_factory=threading.Lock)
     cage: LiveCage | None = None
     cancelled: bool = False
@@ -117,11 +120,13 @@ async def execute(
     on_output: OnOutput | None = None,
     on_record: OnRecord = lambda record: None,
     stopwatch: Stopwatch | None = None,
+    exchange: Exchange | None = None,
 ) -> CageOutput:
     """The output of the call, whatever it was. `on_output` gets (`stdout` or `stderr`, bytes) as they come, from a
     worker thread. `session` is whose call it is: with `session` isolation it meets what earlier ones left.
     `on_record` is told, from the broker's thread, of each connection through a portal that is over; of all of them by
-    the time this returns. `stopwatch` is started when the call gets its cage.
+    the time this returns. `stopwatch` is started when the call gets its cage. `exchange` has a file ready for the
+    workspace when the call ended well and is to write one; it is the caller's to commit or discard.
 
     Raises Refused when nothing ran: `busy`, `unavailable`, or `approval_required` for an approval that expired or was
     used. Cancelling the task kills the cage before the cancellation goes on.
@@ -135,7 +140,7 @@ async def execute(
         )  # fmt: skip
     run = _Run(
         approved=approved, means=means, session=session, on_output=on_output, on_record=on_record,
-        stopwatch=stopwatch or Stopwatch(),
+        stopwatch=stopwatch or Stopwatch(), exchange=exchange or Exchange(means.workspaces, session),
     )  # fmt: skip
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[CageOutput] = loop.create_future()
@@ -196,6 +201,7 @@ def _execute(run: _Run) -> CageOutput:
     authorized = run.approved.screened.authorized
     queued = time.monotonic()
     try:
+        run.exchange.fetch(authorized)
         opened = run.means.portals(authorized, run.session)
         cage, lost = run.means.take(authorized, run.session)
     except PoolBusy:
@@ -220,7 +226,7 @@ def _execute(run: _Run) -> CageOutput:
     finally:
         run.means.give_back(cage)
     refusal = classify(report, state, wall_s=order.wall_s)
-    return _output(run.approved, report, refusal, queue_s, lost=lost, denied=denied)
+    return _output(run, report, refusal, queue_s, lost=lost, denied=denied)
 
 
 def _call(
@@ -248,11 +254,11 @@ def _order(run: _Run, recipe: CageRecipe, opened: tuple[Opened, ...]) -> CallOrd
         "action": "call",
         "tool": run.means.tool(authorized, recipe),
         "arguments": thaw(authorized.valid.arguments),
-        "context": run.means.context(authorized, run.session, opened),
+        "context": {**run.means.context(authorized, run.session, opened), "workspace": run.exchange.context},
     }
     return CallOrder(
         payload=payload,
-        files=authorized.valid.call.files,
+        files=(*authorized.valid.call.files, *run.exchange.files),
         wall_s=authorized.sandbox.wall_s,
         output_bytes=max(OUTPUT_FLOOD, authorized.output.max_bytes),
         result_bytes=max(RESULT_BYTES, authorized.output.max_bytes),
@@ -261,7 +267,7 @@ def _order(run: _Run, recipe: CageRecipe, opened: tuple[Opened, ...]) -> CallOrd
 
 
 def _output(
-    approved: ApprovedCall,
+    run: _Run,
     report: CageReport,
     refusal: Refusal | None,
     queue_s: float,
@@ -269,14 +275,14 @@ def _output(
     lost: bool,
     denied: tuple[Connection, ...] = (),
 ) -> CageOutput:
-    authorized = approved.screened.authorized
+    authorized = run.approved.screened.authorized
     data, failure = None, None
     if refusal is None or (refusal.code == "program.exit" and report.result):
         data, failure = _read_result(report, authorized)
-    artifacts = _artifacts(report, authorized)
-    judged = _with_denials(failure or refusal, denied)
+    judged = _with_denials(failure or refusal, denied) or run.exchange.stage(report.files)
+    artifacts = _artifacts(report, (*authorized.valid.call.files, *run.exchange.files), run.exchange)
     return _mint(
-        approved=approved,
+        approved=run.approved,
         refusal=judged,
         data=data if judged is None else None,
         stdout=report.stdout,
@@ -354,13 +360,14 @@ def _code(claimed: object) -> str:
     return claimed if claimed.split(".")[0] in _CAGE_FAMILIES else f"tool.{claimed}"
 
 
-def _artifacts(report: CageReport, authorized: AuthorizedCall) -> tuple[Artifact, ...]:
-    """What came out, but for files that only went in. Names are cleaned by the next stage."""
-    attached = {item.name: item.content for item in authorized.valid.call.files}
+def _artifacts(report: CageReport, given: tuple[InputFile, ...], exchange: Exchange) -> tuple[Artifact, ...]:
+    """What came out, but for files that only went in, and those that belong to the workspace. Names are cleaned by the
+    next stage."""
+    attached = {item.name: item.content for item in given}
     made = []
     for item in report.files:
         name = item.name.decode("utf-8", "replace")
-        if attached.get(name) != item.content:
+        if attached.get(name) != item.content and not exchange.brought_back(item):
             digest = hashlib.sha256(item.content).hexdigest()
             made.append(
                 Artifact(name=name, media_type="application/octet-stream", size=len(item.content), sha256=digest,

@@ -34,6 +34,7 @@ from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
 from toolcage.line.mail_portals import Outbox, addresses_of
 from toolcage.line.portals import PROXY, Opened, open_portals
+from toolcage.line.workspace import Workspaces
 from toolcage.resources import Resources, SqliteDatabase
 from toolcage.tools.registry import RegisteredTool, ToolRegistry, builtin_tools
 from toolcage.tools.shipping import Shipment
@@ -80,6 +81,7 @@ class Means:
         self._broker = Broker()
         self._pace = Pace()
         self._outbox = Outbox()
+        self.workspaces: Final = Workspaces(resources)
         self._latest: dict[tuple[str, ...], CageRecipe] = {}
 
     def pool(self) -> Pool:
@@ -135,6 +137,7 @@ class Means:
 
     def end_session(self, session: str) -> None:
         """Ends what the session keeps between its calls."""
+        self.workspaces.end(session)
         with self._lock:
             sessions = self._sessions
         if sessions is not None:
@@ -142,6 +145,7 @@ class Means:
 
     def end_session_soon(self, session: str) -> None:
         """The same for a session that nobody holds any more. Safe in a finalizer."""
+        self.workspaces.end(session)
         if self._sessions is not None:
             self._sessions.end_soon(session)
 

@@ -18,6 +18,7 @@ from toolcage.policy.findings import Findings
 from toolcage.policy.fragments import nearest
 from toolcage.policy.limits import MEASURES, Limit, parse_limit
 from toolcage.policy.model import Grant
+from toolcage.policy.workspace_names import with_workspaces
 from toolcage.quantities import size_text
 from toolcage.strict_yaml import Document, KeyPath
 from toolcage.types import (
@@ -60,6 +61,7 @@ class GrantCompiler:
         self._check_egress(file.egress, (*path, "egress"))
         declaration = self._tightened(declared, file, path)
         resources = self._resources(declaration, file, (*path, "resources"))
+        declaration = with_workspaces(declaration, resources)
         entries = EntryCompiler(
             document=self.document, findings=self.findings, declaration=declaration, granted=resources,
             tools=self.declarations,
@@ -134,9 +136,11 @@ class GrantCompiler:
                                                      f" arguments that do: {known}")  # fmt: skip
         required = declaration.parameters.get("required")
         for argument, kind in declaration.resources.items():
+            needed = isinstance(required, tuple | list) and argument in required
+            absent = argument not in file.resources
             if argument in declaration.fixed_resources:
                 self._check_fixed(declaration, argument, file, path)
-            elif argument not in file.resources and isinstance(required, tuple | list) and argument in required:
+            elif (needed and absent) or (kind == "workspace" and not file.resources.get(argument)):
                 self.findings.add(path[:-1], f"every call would be refused: no {kind} is granted for `{argument}`;"
                                              f" write `resources: {{{argument}: [NAME]}}`")  # fmt: skip
         return {argument: frozenset(names) for argument, names in file.resources.items()}
@@ -163,6 +167,10 @@ class GrantCompiler:
             self.findings.add((*path, "tmp"), f"{size_text(terms.tmp_bytes)} is more than half of the memory of"
                                               f" {size_text(terms.memory_bytes)}; write at most {most}")  # fmt: skip
         weaker = ISOLATION_STRENGTH[terms.isolation] < ISOLATION_STRENGTH[declaration.isolation]
+        if terms.isolation == "session" and declaration.file_uses:
+            self.findings.add((*path, "isolation"), f"{declaration.name} works on copies of a workspace's files, and a"
+                                                    " cage that keeps files from call to call would keep those;"
+                                                    " remove it")  # fmt: skip
         accepted = "accept_weaker" in file.model_fields_set
         if weaker and not accepted:
             self.findings.add((*path, "isolation"), f"`{terms.isolation}` is weaker than the `{declaration.isolation}`"

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from toolcage.facts.host import local_name, read_host
 from toolcage.facts.ip import reach_of
 from toolcage.quantities import KIB, MIB, size_bytes
+from toolcage.types import SESSION_WORKSPACE
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
@@ -181,6 +182,20 @@ def transfer_size(value: Any) -> int:
 def quota(value: Any) -> int:
     """The most that a folder may hold."""
     return size_bytes(value, low=KIB, high=1024 * 1024 * MIB)
+
+
+def file_count(value: Any) -> int:
+    """The most files that a folder may hold."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 100_000:
+        raise ValueError("write a number of files from 1 to 100000")
+    return value
+
+
+def workspace_name(value: str) -> str:
+    """A name that is not every session's own."""
+    if value == SESSION_WORKSPACE:
+        raise ValueError("`session` is each session's own workspace and always there; choose another name")
+    return value
 
 
 def mail_address(value: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
 from toolcage.resources import fields
 from toolcage.resources.model import MIB, Access, MailTls, Method
@@ -176,6 +176,7 @@ class WorkspaceFile(Strict):
     folder: _Path
     access: _Access
     quota: Annotated[int, PlainValidator(fields.quota)] | None = None
+    files: Annotated[int, PlainValidator(fields.file_count)] | None = None
 
 
 class McpServerFile(Strict):
@@ -212,7 +213,7 @@ class ResourcesFile(Strict):
     endpoints: dict[_Name, EndpointFile] = {}
     mailboxes: dict[_Name, MailboxFile] = {}
     calendars: dict[_Name, CalendarFile] = {}
-    workspaces: dict[_Name, WorkspaceFile] = {}
+    workspaces: dict[Annotated[_Name, AfterValidator(fields.workspace_name)], WorkspaceFile] = {}
     mcp_servers: dict[_Name, McpServerFile] = {}
 
 

@@ -120,7 +120,8 @@ class _Base:
         )  # fmt: skip
 
     def workspace(self, name: str, item: written.WorkspaceFile) -> Workspace:
-        return Workspace(name=name, folder=self._path(item.folder), access=item.access, quota=item.quota)
+        folder = self._path(item.folder)
+        return Workspace(name=name, folder=folder, access=item.access, quota=item.quota, files=item.files)
 
     def mcp_server(self, name: str, item: written.McpServerFile) -> McpServer:
         secrets = {variable: self._named_secret(place) for variable, place in item.environment.items()}

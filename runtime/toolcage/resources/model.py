@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from toolcage.errors import ResourceError
 from toolcage.secret_reference import SecretRef
-from toolcage.types import ResourceKind
+from toolcage.types import SESSION_WORKSPACE, ResourceKind
 
 Access: TypeAlias = Literal["ro", "rw"]
 Method: TypeAlias = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -139,12 +139,14 @@ class Calendar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """One host folder. `folder` is absolute; `access` is what a cage may get at most; `quota` in bytes."""
+    """One host folder. `folder` is absolute; `access` is what a cage may get at most; `quota` in bytes, `files` their
+    number."""
 
     name: str
     folder: Path
     access: Access
     quota: int | None = None
+    files: int | None = None
 
     def check(self) -> None:
         """Raises ResourceError unless the folder is there and can be used as `access` says."""
@@ -223,7 +225,7 @@ class Resources:
             "endpoint": self.endpoints,
             "mailbox": self.mailboxes,
             "calendar": self.calendars,
-            "workspace": self.workspaces,
+            "workspace": {**self.workspaces, SESSION_WORKSPACE: None},
             "mcp_server": self.mcp_servers,
         }
         return frozenset(by_kind[kind])

@@ -23,7 +23,17 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from toolcage.errors import DeclarationError
 from toolcage.tools.base import NAME
-from toolcage.types import EFFECTS, Effect, Isolation, Kind, ResourceKind, ToolDeclaration, freeze
+from toolcage.types import (
+    EFFECTS,
+    WRITING_USES,
+    Effect,
+    FileUse,
+    Isolation,
+    Kind,
+    ResourceKind,
+    ToolDeclaration,
+    freeze,
+)
 
 SCHEMA_BYTES: Final = 64 * 1024
 SCHEMA_DEPTH: Final = 24
@@ -59,6 +69,7 @@ class Declared(BaseModel):
     wall_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
     idempotent: bool
     accepts_files: bool
+    file_uses: Annotated[dict[str, FileUse], Field(max_length=64)] = {}
 
 
 class Found(BaseModel):
@@ -141,6 +152,8 @@ def _admitted(declared: Declared, *, trusted: bool) -> ToolDeclaration:
     odd = sorted(word for word in declared.resources if not word.isidentifier())
     if odd and trusted:
         raise DeclarationError(f"{label}: resources names {', '.join(odd)}, neither a parameter nor a plain word")
+    if trusted:
+        _check_file_uses(declared, label)
     parameters = freeze(declared.parameters)
     assert isinstance(parameters, Mapping)
     if not trusted:
@@ -165,7 +178,31 @@ def _admitted(declared: Declared, *, trusted: bool) -> ToolDeclaration:
         wall_s=declared.wall_s,
         idempotent=declared.idempotent,
         accepts_files=declared.accepts_files,
+        file_uses=MappingProxyType(dict(declared.file_uses)),
     )
+
+
+def _check_file_uses(declared: Declared, label: str) -> None:
+    """What works on files of a workspace says which workspace, by which paths, and whether it writes."""
+    workspaces = [argument for argument, kind in declared.resources.items() if kind == "workspace"]
+    if not declared.file_uses and not workspaces:
+        return
+    properties = declared.parameters["properties"]
+    if len(workspaces) != 1 or workspaces[0] not in properties or not declared.file_uses:
+        raise DeclarationError(
+            f"{label}: file_uses and one argument that names a workspace (`resources`) go together; declare both"
+        )
+    for argument in declared.file_uses:
+        fragment = properties.get(argument, {})
+        if declared.kinds.get(argument) != "path" or fragment.get("type") != "string":
+            raise DeclarationError(f"{label}: file_uses names {argument}, which is no text of kind path; declare that")
+    written = [argument for argument, use in declared.file_uses.items() if use in WRITING_USES]
+    if len(written) > 1:
+        raise DeclarationError(f"{label}: it writes {len(written)} files; a call brings back one, so split the tool")
+    if written and "writes" not in declared.effects:
+        raise DeclarationError(f"{label}: it writes files; declare the effect writes")
+    if "by_mode" in declared.file_uses.values() and "mode" not in properties:
+        raise DeclarationError(f"{label}: file_uses by_mode asks for an argument mode; declare it, or name the use")
 
 
 def _check_schema(schema: dict[str, Any], label: str) -> None:

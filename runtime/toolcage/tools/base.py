@@ -92,8 +92,9 @@ class Tool:
 
     `parameters` is a JSON Schema object, or a mapping from name to schema fragment, or from name to description; where
     it is absent it comes from `args_schema` (a pydantic model) or from the body's annotations and docstring. `kinds`,
-    `effects`, `resources`, `image`, `isolation`, `wall_s` (seconds), `idempotent` and `accepts_files` mean what they
-    mean in a `ToolDeclaration`. `ships` names further standard-library-only modules that the body needs in the cage.
+    `effects`, `resources`, `image`, `isolation`, `wall_s` (seconds), `idempotent`, `accepts_files` and `file_uses`
+    mean what they mean in a `ToolDeclaration`. `ships` names further standard-library-only modules that the body needs
+    in the cage.
     `context` holds what the operator and the line tell a body in the cage; on the host it is empty.
 
     Raises: ToolDefinitionError when a class defines both `execute` and `_run`.
@@ -111,6 +112,7 @@ class Tool:
     wall_s: float = 10.0
     idempotent: bool = False
     accepts_files: bool = False
+    file_uses: Mapping[str, str] = _NOTHING
     ships: tuple[str, ...] = ()
     context: Mapping[str, Any] = _NOTHING
 
@@ -328,6 +330,7 @@ def tool(
     wall_s: float = 10.0,
     idempotent: bool = False,
     accepts_files: bool = False,
+    file_uses: Mapping[str, str] = _NOTHING,
     ships: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Any]], _FunctionTool]: ...
 def tool(
@@ -345,6 +348,7 @@ def tool(
     wall_s: float = 10.0,
     idempotent: bool = False,
     accepts_files: bool = False,
+    file_uses: Mapping[str, str] = _NOTHING,
     ships: tuple[str, ...] = (),
 ) -> Any:
     """Makes a tool of a function: `@tool`, `@tool("name")`, `@tool("name", args_schema=Model)`.
@@ -358,6 +362,7 @@ def tool(
         made.kinds, made.effects, made.resources = kinds, effects, resources
         made.image, made.isolation, made.wall_s = image, isolation, wall_s
         made.idempotent, made.accepts_files, made.ships = idempotent, accepts_files, ships
+        made.file_uses = file_uses
         return made
 
     return decorate(name) if callable(name) else decorate

@@ -49,6 +49,7 @@ def declaration(tool: Tool, body: Callable[..., Any]) -> dict[str, Any]:
         "wall_s": float(wall_s),
         "idempotent": tool.idempotent is True,
         "accepts_files": tool.accepts_files is True,
+        "file_uses": dict(tool.file_uses),
     }
     return as_json(declared, where=f"tool {name}")
 

@@ -218,6 +218,7 @@ def test_a_declaration_is_complete_plain_data() -> None:
         "wall_s": 10.0,
         "idempotent": False,
         "accepts_files": False,
+        "file_uses": {},
     }
 
 

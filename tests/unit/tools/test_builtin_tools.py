@@ -15,18 +15,23 @@ from toolcage.tools.describe_database import DescribeDatabase
 from toolcage.tools.execute_python import ExecutePython
 from toolcage.tools.generate_image import GenerateImage
 from toolcage.tools.list_events import ListEvents
+from toolcage.tools.list_files import ListFiles
 from toolcage.tools.query_database import QueryDatabase
 from toolcage.tools.read_email import ReadEmail
+from toolcage.tools.read_file import ReadFile
 from toolcage.tools.registry import ALIAS_ARGUMENTS, ALIASES
 from toolcage.tools.search_web import SearchWeb
 from toolcage.tools.search_wikipedia import SearchWikipedia
 from toolcage.tools.send_email import SendEmail
 from toolcage.tools.shipping import ship
 from toolcage.tools.update_event import UpdateEvent
+from toolcage.tools.write_file import WriteFile
 
 CALENDAR = [ListEvents, CreateEvent, UpdateEvent, DeleteEvent]
 WEB = [SearchWeb, SearchWikipedia, CallApi, GenerateImage]
-TOOLS = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase, SendEmail, ReadEmail, *CALENDAR, *WEB]
+FILES = [ReadFile, WriteFile, ListFiles]
+DATA = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase]
+TOOLS = [*DATA, SendEmail, ReadEmail, *CALENDAR, *WEB, *FILES]
 IN_IMAGE = {"RestrictedPython", "bs4", "dateutil", "icalendar", "pydantic", "requests", "tavily", "wikipedia"}
 STANDARD = sys.stdlib_module_names | {"annotationlib"}  # the latter from Python 3.14 on
 
