@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
@@ -20,6 +21,7 @@ from toolcage.broker.splice import splice
 from toolcage.broker.stream import ClientStream, Connection, Denied, PortalTerms
 from toolcage.facts.host import read_host
 
+_NAME: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _MADE: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -82,7 +84,8 @@ def _granted(head: RequestHead, config: ConnectConfig, note: Connection) -> tupl
     name, colon, digits = head.target.rpartition(":")
     port = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 5 else 0
     host = read_host(name) if colon else None
-    if host is None or host.ip is not None or not host.spelled or not 0 < port < 65536:
+    named = host is not None and host.ip is None and host.spelled and _NAME.fullmatch(host.name) is not None
+    if host is None or not named or not 0 < port < 65536:
         raise Denied("egress.host_not_granted", "name a granted host and port, such as api.example.com:443",
                      f"CONNECT {head.target[:300]}")  # fmt: skip
     if not any(port == granted and _is(host.name, wanted) for wanted, granted in config.granted):
