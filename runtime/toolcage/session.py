@@ -26,6 +26,7 @@ from toolcage.line.result import ToolResult, refused
 from toolcage.line.session_memory import SessionMemory
 from toolcage.policy.model import Role
 from toolcage.policy.narrow import narrowed
+from toolcage.progress import bar
 from toolcage.tools import base
 from toolcage.types import Refusal, ToolDeclaration
 
@@ -195,30 +196,41 @@ class Session:
             raise RuntimeClosedError(_CLOSED_DURING)
         return waiting.result()
 
-    def map(self, calls: Iterable[tuple[str, Mapping[str, object]]], *, max_concurrent: int = 8) -> list[ToolResult]:
+    def map(
+        self,
+        calls: Iterable[tuple[str, Mapping[str, object]]],
+        *,
+        max_concurrent: int = 8,
+        progress: bool | None = None,
+    ) -> list[ToolResult]:
         """Many calls, each (tool, arguments), at most `max_concurrent` at once; results in the order of `calls`. A
-        failure loses none of the others."""
+        failure loses none of the others. `progress` shows a bar on standard error: None where that is a terminal."""
         self._check_open()
         self._runtime._check_may_wait()
 
-        async def run() -> list[ToolResult]:
+        ordered = list(calls)
+
+        async def run(done: Callable[[], None]) -> list[ToolResult]:
             gate = asyncio.Semaphore(max_concurrent)
 
             async def one(tool: str, arguments: Mapping[str, object]) -> ToolResult:
                 async with gate:
                     raw = {"tool": tool, "arguments": arguments}
-                    return await self._answer(raw, None, None, CancelToken(), threading.Event())
+                    answer = await self._answer(raw, None, None, CancelToken(), threading.Event())
+                    done()
+                    return answer
 
-            return list(await asyncio.gather(*(one(tool, arguments) for tool, arguments in calls)))
+            return list(await asyncio.gather(*(one(tool, arguments) for tool, arguments in ordered)))
 
-        future = self._runtime._submit(run())
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise RuntimeClosedError(_CLOSED_DURING) from None
-        except BaseException:
-            future.cancel()
-            raise
+        with bar(len(ordered), progress) as done:
+            future = self._runtime._submit(run(done))
+            try:
+                return future.result()
+            except concurrent.futures.CancelledError:
+                raise RuntimeClosedError(_CLOSED_DURING) from None
+            except BaseException:
+                future.cancel()
+                raise
 
     def __enter__(self) -> Self:
         self._runtime._check_open()

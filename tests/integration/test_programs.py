@@ -136,6 +136,16 @@ def test_many_calls_at_once_each_get_their_own_answer(coder: Any) -> None:
 # --- streaming -----------------------------------------------------------------------------------------------------
 
 
+def test_many_calls_show_how_far_they_are_where_that_is_asked_for(
+    coder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = [("execute_python", {"code": "1"}), ("no_such_tool", {}), ("execute_python", {"code": "1 / 0"})]
+    assert [result.status for result in coder.map(calls)] == ["ok", "denied", "tool_error"]
+    assert capsys.readouterr().err == ""  # not a terminal, not asked for
+    coder.map(iter(calls), progress=True)
+    assert "3/3" in capsys.readouterr().err
+
+
 def test_output_streams_while_the_program_runs(coder: Any) -> None:
     """The program waits for a file that only the watcher, seeing its first line, could make it stop waiting for: here
     the watcher cancels, so a result that were delivered whole at the end could never come."""
