@@ -29,7 +29,6 @@ class Delivered:
 class _Keeper:
     delivered: list[Delivered] = field(default_factory=list)
     refuse: dict[str, str] = field(default_factory=dict)
-    commands: list[str] = field(default_factory=list)
 
     async def handle_RCPT(  # noqa: N802 - the name that aiosmtpd calls
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]

@@ -272,6 +272,10 @@ def test_one_message_cannot_become_two(portal: Open, config: SmtpConfig, smtp: S
     "header",
     [
         b"From: bot@example.com\r\nTo: ada@example.com\r\nTo: bo@example.com\r\n",
+        b"From: bot@example.com\r\nTo: ada@example.com\r\nTo: ada@example.com\r\n",
+        b"From: bot@example.com\r\nfrom: bot@example.com\r\n",
+        b"From: bot@example.com\r\nSubject: one\r\nSubject: two\r\n",
+        b"From: bot@example.com\r\nContent-Type: text/plain\r\nContent-Type: text/html\r\n",
         b"From: bot@example.com\r\nFrom: eve@evil.example\r\n",
         b"From : eve@evil.example\r\nFrom: bot@example.com\r\n",
         b" From: eve@evil.example\r\nFrom: bot@example.com\r\n",
