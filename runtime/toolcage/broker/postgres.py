@@ -3,8 +3,9 @@
 The broker logs in (`postgres_login`) and fixes the session's terms; what the cage sends as user, database or options is
 read and dropped. After that the messages of queries pass, and no others: no COPY data, no function calls, no
 replication, no cancel requests. What the server reports is passed without its user, and a session that turns out to be
-another role's ends. Which statements may run is for the SQL screen and for the role's own rights, not for this module:
-a role that may do too much is refused here only where the server says that it is a superuser.
+another role's, or to have been set from reading to writing, ends. Which statements may run is for the SQL screen and for
+the role's own rights, not for this module: a role that may do too much is refused here only where the server says that
+it is a superuser.
 """
 
 from __future__ import annotations
@@ -169,5 +170,7 @@ def _check_role(reported: Iterable[tuple[str, str]], config: PostgresConfig) -> 
         if name == "is_superuser" and value == "on":
             text = "this database is configured with a role that may do anything"
             raise Denied("egress.role", text, f"{config.place}: {config.user} is a superuser; name a role that is not")
+        if name == "default_transaction_read_only" and config.read_only and value != "on":
+            raise Denied("egress.role", "the session is for reading and was set to write", config.place)
         if name == "session_authorization" and value != config.user:
             raise Denied("egress.role", "the session changed its role", f"{config.place}: became {value}")

@@ -257,6 +257,13 @@ def test_a_session_that_becomes_a_superuser_ends(
         postgres.query("REVOKE mighty FROM writer")
 
 
+def test_a_session_for_reading_that_is_set_to_write_ends(portal: Open, config: PostgresConfig) -> None:
+    opened = through(portal, replace(config, user="writer"))
+    with pytest.raises(pg8000.dbapi.Error):
+        ask(opened, "SET default_transaction_read_only = off")
+    assert opened.codes() == ["egress.role"]
+
+
 def test_a_superuser_gets_no_session_at_all(portal: Open, config: PostgresConfig) -> None:
     opened = through(portal, replace(config, user="mighty"))
     with pytest.raises(pg8000.dbapi.Error, match="may do anything"):
