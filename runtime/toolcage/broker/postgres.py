@@ -3,9 +3,9 @@
 The broker logs in (`postgres_login`) and fixes the session's terms; what the cage sends as user, database or options is
 read and dropped. After that the messages of queries pass, and no others: no COPY data, no function calls, no
 replication, no cancel requests. What the server reports is passed without its user, and a session that turns out to be
-another role's, or to have been set from reading to writing, ends. Which statements may run is for the SQL screen and for
-the role's own rights, not for this module: a role that may do too much is refused here only where the server says that
-it is a superuser.
+another role's, or to have been set from reading to writing, ends. Which statements may run is for the SQL screen and
+for the role's own rights, not for this module: a role that may do too much is refused here only where the server says
+that it is a superuser.
 """
 
 from __future__ import annotations
