@@ -18,6 +18,7 @@ from toolcage.policy.findings import Findings
 from toolcage.policy.fragments import nearest
 from toolcage.policy.limits import MEASURES, Limit, parse_limit
 from toolcage.policy.model import Grant
+from toolcage.policy.places import with_egress
 from toolcage.policy.workspace_names import with_workspaces
 from toolcage.quantities import size_text
 from toolcage.strict_yaml import Document, KeyPath
@@ -124,9 +125,12 @@ class GrantCompiler:
             self.findings.add(path, "the flows of this file need to know what this tool does, and its own word is not"
                                     " trusted; state `effects: […]`, `effects: []` for none")  # fmt: skip
         effects = declared.effects | set(stated or ()) | (_OUTWARD if file.egress else frozenset())
-        if kinds == dict(declared.kinds) and effects == declared.effects:
+        if kinds == dict(declared.kinds) and effects == declared.effects and not file.egress:
             return declared
-        return replace(declared, kinds=MappingProxyType(kinds), effects=effects)
+        return replace(
+            declared, kinds=MappingProxyType(kinds), effects=effects,
+            description=with_egress(declared.description, file.egress),
+        )  # fmt: skip
 
     def _resources(self, declaration: ToolDeclaration, file: GrantFile, path: KeyPath) -> dict[str, frozenset[str]]:
         for argument in file.resources:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from types import MappingProxyType
 from typing import Final
 
 from toolcage.policy.model import Grant, Role
+from toolcage.policy.places import with_egress
 from toolcage.types import (
     ISOLATION_STRENGTH,
     EgressTarget,
@@ -34,7 +36,7 @@ def narrowed(role: Role, ceilings: Sequence[Role]) -> Role:
     if not flat:
         return role
     tools = [tool for tool in role.grants if all(tool in ceiling.grants for ceiling in flat)]
-    declarations = {tool: _tightened([item.grants[tool].declaration for item in (role, *flat)]) for tool in tools}
+    declarations = {tool: _tightened([item.grants[tool] for item in (role, *flat)]) for tool in tools}
     grants = {tool: _under(role.grants[tool], [item.grants[tool] for item in flat], declarations) for tool in tools}
     return replace(
         role,
@@ -107,7 +109,8 @@ def stricter_output(first: OutputTerms, second: OutputTerms) -> OutputTerms:
     )
 
 
-def _tightened(declarations: Sequence[ToolDeclaration]) -> ToolDeclaration:
+def _tightened(grants: Sequence[Grant]) -> ToolDeclaration:
+    declarations = [grant.declaration for grant in grants]
     kinds: dict[str, Kind] = {}
     for declaration in declarations:
         for argument, kind in declaration.kinds.items():
@@ -118,9 +121,10 @@ def _tightened(declarations: Sequence[ToolDeclaration]) -> ToolDeclaration:
                 )
     effects = frozenset().union(*(declaration.effects for declaration in declarations))
     first = declarations[0]
-    if kinds == dict(first.kinds) and effects == first.effects:
+    description = with_egress(first.description, reduce(common_egress, [grant.egress for grant in grants]))
+    if kinds == dict(first.kinds) and effects == first.effects and description == first.description:
         return first
-    return replace(first, kinds=MappingProxyType(kinds), effects=effects)
+    return replace(first, kinds=MappingProxyType(kinds), effects=effects, description=description)
 
 
 def _digest_of(roles: Sequence[Role]) -> str:

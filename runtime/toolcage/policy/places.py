@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -23,6 +23,10 @@ from toolcage.types import EgressTarget
 HOST_PATTERN: Final = r"^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 EGRESS_PATTERN: Final = HOST_PATTERN.removesuffix("$") + ":[1-9][0-9]{0,4}$"
 _HOST: Final = re.compile(HOST_PATTERN)
+_EGRESS: Final = (
+    " In this role its programs may connect to the following and nothing else, over TLS, through the proxy that"
+    " HTTPS_PROXY names:"
+)
 # Names under which anybody may have a host: a star there grants the world. Not the whole public suffix list; a bound
 # with a star is refused on these and wherever only one label would stand behind the star.
 _SHARED: Final = frozenset(
@@ -144,6 +148,12 @@ def egress_target(text: str) -> EgressTarget:
     if not (digits.isascii() and digits.isdigit()) or digits.startswith("0") or not 0 < int(digits[:6]) < 65536:
         raise ValueError(f"`{digits[:20]}` is not a port; write one from 1 to 65535, 443 for https")
     return EgressTarget(host=host, port=int(digits))
+
+
+def with_egress(description: str, targets: Sequence[EgressTarget]) -> str:
+    """What a model is told of a tool whose programs may connect to these hosts."""
+    told = description.partition(_EGRESS)[0]
+    return f"{told}{_EGRESS} {', '.join(map(str, targets))}." if targets else told
 
 
 def broad_folder(folder: str) -> str | None:
