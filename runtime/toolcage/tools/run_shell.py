@@ -55,7 +55,8 @@ class RunShell(Tool):
         "tar. Do not use it for arithmetic (use calculate_expression), for analysis that needs Python libraries (use "
         "execute_python), or to reach the network (unless hosts are named at the end of this text), the user's files "
         "or other programs: it cannot, and nothing can be installed. Input: `command`, one text for bash; attached "
-        "files are in the current folder; run a script file as `bash FILE`. Output: stdout, stderr, exit code, and files written to the current folder as artifacts."
+        "files are in the current folder; run a script file as `bash FILE`. "
+        "Output: stdout, stderr, exit code, and files written to the current folder as artifacts."
     )
     parameters = PARAMETERS
     kinds = _KINDS
