@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from toolcage import __version__
-from toolcage.cli import attest, audit, call, demo, doctor, images, policy, scan
+from toolcage.cli import attest, audit, call, demo, doctor, images, policy, scan, tools
 from toolcage.errors import EngineError, ImageError, ToolcageError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("doctor")(doctor.doctor)
 app.command("scan")(scan.scan)
 app.add_typer(audit.app, name="audit", help="Verify and show audit logs.")
 app.add_typer(images.app, name="images", help="Build, list and verify the sandbox images.")
+app.add_typer(tools.app, name="tools", help="Declare tools from the description of an interface.")
 app.add_typer(policy.app, name="policy", help="Check and test policy files.")
 
 

@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from toolcage.errors import DeclarationError
+from toolcage.tools import declared_api
 from toolcage.tools.admission import Description, admit, admit_stranger, read_description
 from toolcage.tools.base import Tool, ToolDefinitionError, declaration_of
 from toolcage.tools.lock import Entry, ToolsLock
@@ -85,11 +86,10 @@ class ToolRegistry:
             hint = "; pass an instance of it" if isinstance(tool, type) else ""  # type: ignore[unreachable]
             raise TypeError(f"{tool!r} is no Tool{hint}")
         try:
-            declaration = admit(declaration_of(tool))
+            made = _registered(tool, declaration_of(tool))
         except ToolDefinitionError as error:
             raise DeclarationError(str(error)) from error
-        made = RegisteredTool(declaration=declaration, shipment=ship(tool))
-        name = declaration.name
+        name = made.declaration.name
         with self._guard:
             if not replace and (name in self._tools or name in _BUILTIN):
                 whose = "a built-in tool" if name in _BUILTIN else "a registered tool"
@@ -114,7 +114,8 @@ class ToolRegistry:
             return list(self._tools)
 
     def load(self, path: str | os.PathLike[str], accept_changes: bool = False) -> tuple[RegisteredTool, ...]:
-        """Adds the tools of a file that the host must not import: all of them, or none.
+        """Adds the tools of a file that the host must not import: all of them, or none. A `.json` file holds declared
+        operations (`declared_api`), anything else is source.
 
         Raises: DeclarationError when the file cannot be read as source, when a cage cannot describe it, when what it
         says cannot be believed, when a name is taken, and when file or description are not what tools.lock records
@@ -124,6 +125,8 @@ class ToolRegistry:
             raise DeclarationError("this registry cannot load files: it needs a describer and a folder for tools.lock")
         key = str(Path(path).absolute())
         source = read_source(path)
+        if Path(path).suffix == declared_api.SUFFIX:
+            return self._load_declared(key, source, accept_changes)
         whole = ship_source(_module_name(key), source)
         source_hash = _sha256(source)
         known = None if accept_changes else self._lock.entry(key)
@@ -140,11 +143,31 @@ class ToolRegistry:
         with self._guard:
             self._check_free(made, key)
             self._lock.record(key, Entry(source_sha256=source_hash, description_sha256=described_hash))
-            for name in [name for name, file in self._files.items() if file == key]:
-                self.unregister(name)
-            self._tools.update(made)
-            self._files.update(dict.fromkeys(made, key))
+            self._keep(made, key)
         return tuple(made.values())
+
+    def _load_declared(self, key: str, text: str, accept_changes: bool) -> tuple[RegisteredTool, ...]:
+        """Operations that somebody declared: data, and a body of ours, so no cage has to describe them."""
+        assert self._lock is not None
+        tools = declared_api.read_file(text, Path(key).name)
+        declared = [declaration_of(tool) for tool in tools]
+        made = {tool.name: _registered(tool, told) for tool, told in zip(tools, declared, strict=True)}
+        entry = Entry(source_sha256=_sha256(text), description_sha256=_sha256(json.dumps(declared, sort_keys=True)))
+        known = None if accept_changes else self._lock.entry(key)
+        if known is not None and known.source_sha256 != entry.source_sha256:
+            raise DeclarationError(_changed(key, "it", self._lock.path))
+        with self._guard:
+            self._check_free(made, key)
+            self._lock.record(key, entry)
+            self._keep(made, key)
+        return tuple(made.values())
+
+    def _keep(self, made: Mapping[str, RegisteredTool], key: str) -> None:
+        """The tools of a file, in place of those that it had before."""
+        for name in [name for name, file in self._files.items() if file == key]:
+            self.unregister(name)
+        self._tools.update(made)
+        self._files.update(dict.fromkeys(made, key))
 
     def _check_free(self, made: Mapping[str, RegisteredTool], key: str) -> None:
         for name in made:
@@ -191,6 +214,10 @@ def read_source(path: str | os.PathLike[str]) -> str:
     if "\0" in text:
         raise DeclarationError(f"{label} holds a NUL character, so it is no Python source")
     return text
+
+
+def _registered(tool: Tool, declared: Mapping[str, Any]) -> RegisteredTool:
+    return RegisteredTool(declaration=admit(declared), shipment=ship(tool))
 
 
 def _module_name(path: str) -> str:
