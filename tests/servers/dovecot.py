@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 from pathlib import Path
 
 from servers.authority import Authority
@@ -79,7 +80,7 @@ class DovecotServer:
         (folder / "users").write_text(f"{USER}:{{PLAIN}}{PASSWORD}\n")
         root = os.geteuid() == 0
         me = pwd.getpwuid(os.geteuid()).pw_name
-        mail_user = "mail" if root else me
+        self._mail_user = mail_user = "mail" if root else me
         own(folder, mail_user)
         (folder / "dovecot.conf").write_text(_CONFIG.format(
             folder=folder, chain=certificate.chain, key=certificate.key, port=self.starttls, implicit=self.implicit,
@@ -96,6 +97,16 @@ class DovecotServer:
     def flags(self) -> list[str]:
         """The names of all mails' files: their flags stand behind `:2,`, and none is there before one is set."""
         return sorted(path.name for path in (self.folder / "mail").rglob("*.tests*"))
+
+    def fill(self, *mails: bytes) -> None:
+        """Puts these mails, and nothing else, into the folder `Office`, in order."""
+        place = self.folder / "mail" / ".Office"
+        shutil.rmtree(place, ignore_errors=True)
+        for sibling in ("cur", "tmp", "new"):
+            (place / sibling).mkdir(parents=True)
+        for number, mail in enumerate(mails):
+            (place / "new" / f"{1_700_000_100 + number}.M{number}.tests").write_bytes(mail)
+        own(place, self._mail_user)
 
     def stop(self) -> None:
         self._process.stop()

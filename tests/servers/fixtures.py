@@ -12,9 +12,12 @@ from servers.authority import Authority
 from servers.dovecot import DovecotServer
 from servers.http import HttpServer
 from servers.mediawiki import PAGES, MediaWiki
+from servers.office import DAV_SECRET, MAIL_SECRET, resources_of
 from servers.portal import Portal, Serve
 from servers.postgres import PostgresServer
+from servers.radicale import PASSWORD as DAV_PASSWORD
 from servers.radicale import RadicaleServer
+from servers.smtp import PASSWORD as MAIL_PASSWORD
 from servers.smtp import SmtpServer
 
 
@@ -93,6 +96,21 @@ def smtp(smtp_of_session: SmtpServer) -> SmtpServer:
     smtp_of_session.keeper.delivered.clear()
     smtp_of_session.keeper.refuse.clear()
     return smtp_of_session
+
+
+@pytest.fixture
+def office(
+    tmp_path: Path,
+    smtp: SmtpServer,
+    dovecot: DovecotServer,
+    radicale: RadicaleServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """resources.yaml with a mailbox and a calendar on these servers."""
+    monkeypatch.setenv(MAIL_SECRET, MAIL_PASSWORD)
+    monkeypatch.setenv(DAV_SECRET, DAV_PASSWORD)
+    dovecot.fill()
+    return resources_of(tmp_path, smtp, dovecot, radicale)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from toolcage.policy.model import Entry, Grant, Role
+from toolcage.policy.model import Entry, Grant, Role, sink_arguments
 
 _Demands: TypeAlias = frozenset[tuple[str, str, str]]
 """(group, name, the condition as canonical text) of each thing that must hold."""
@@ -41,7 +41,7 @@ def _idle_rules(role: Role) -> Iterator[Idle]:
 def _idle_entries(grant: Grant, above: tuple[Entry, ...]) -> Iterator[Idle]:
     stronger = [(entry, _demands(entry, whole_file=True)) for entry in above]
     for entries in (grant.deny, grant.ask, grant.allow):
-        listed = [(entry, _demands(entry)) for entry in entries]
+        listed = [(entry, _demands(entry) | _absent(entry, grant)) for entry in entries]
         for position, (entry, demanded) in enumerate(listed):
             if by := _cover(demanded, [*stronger, *listed[:position]]):
                 yield Idle(rule=entry.rule, why=f"{by.rule} ({by.effect}) holds whenever this does, and decides first")
@@ -75,6 +75,12 @@ def _demands(entry: Entry, *, whole_file: bool = False) -> _Demands:
         else:
             found.add(("argument", name, _text(value)))
     return frozenset(found)
+
+
+def _absent(entry: Entry, grant: Grant) -> _Demands:
+    """An entry under `allow` also demands that the sinks which it does not name are not there."""
+    sinks = sink_arguments(grant.declaration) if entry.effect == "allow" else ()
+    return frozenset(("absent", name, "") for name in sinks if not entry.names(name))
 
 
 def _text(condition: Any) -> str:

@@ -115,7 +115,7 @@ def addresses(message: Message, name: str) -> list[tuple[str, str]]:
     """(display name, address) of each mailbox in a header, at most MAX_NAMES. The address alone identifies anybody: a
     display name is whatever its sender liked."""
     values = [_BREAKS.sub(" ", str(value))[: MAX_VALUE * 16] for value in message.get_all(name) or ()]
-    found = email.utils.getaddresses(values, strict=True)[:MAX_NAMES]
+    found = email.utils.getaddresses(values)[:MAX_NAMES]
     return [(_word(shown), address.strip()[:320]) for shown, address in found if "@" in address]
 
 

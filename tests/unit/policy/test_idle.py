@@ -54,3 +54,11 @@ def test_bounds_of_a_statement_that_decide_first_are_not_idle(tmp_path: Path) ->
     grant = "  query_database: {{resources: {{database: [shop]}}, allow: [{}]}}\n"
     assert idle(tmp_path, grant.format("{sql: {max_rows: 5}}, {}")) == []
     assert idle(tmp_path, grant.format("{}, {sql: {max_rows: 5}}")) == ["tools.query_database.allow[1]"]
+
+
+def test_an_entry_that_names_one_more_sink_decides_calls_that_the_other_does_not_permit(tmp_path: Path) -> None:
+    grant = "  send_email: {resources: {mailbox: [team]}, allow: [ENTRIES]}\n"
+    assert idle(tmp_path, grant.replace("ENTRIES", "{to: {}}, {to: {}, cc: {}}")) == []
+    assert idle(tmp_path, grant.replace("ENTRIES", "{to: {}, cc: {}}, {to: {}}")) == []
+    twice = grant.replace("ENTRIES", "{to: {}}, {to: {}, subject: {}}")
+    assert idle(tmp_path, twice) == ["tools.send_email.allow[1]"]

@@ -9,10 +9,11 @@ import pytest
 from toolcage.policy.cases import run_cases
 from toolcage.policy.coverage import rules_of
 from toolcage.policy.load import load_role, load_roles
+from toolcage.policy.model import Situation
 from toolcage.policy_desk import declared_tools, judge_for
 
 POLICIES = Path(__file__).parents[3] / "policies"
-ROLES = ["analyst", "coder", "deny_all", "operator", "read_only"]
+ROLES = ["analyst", "assistant", "coder", "deny_all", "operator", "read_only"]
 
 
 def test_the_folder_holds_exactly_the_shipped_roles() -> None:
@@ -46,7 +47,7 @@ def test_a_tool_that_is_not_granted_does_not_exist(name: str) -> None:
 def test_reading_roles_run_no_code_and_the_coder_reaches_no_data() -> None:
     roles = load_roles([POLICIES], declared_tools())
     programs = {name for name, tool in declared_tools().items() if {"python", "shell"} & set(tool.kinds.values())}
-    for name in ("analyst", "read_only", "deny_all"):
+    for name in ("analyst", "assistant", "read_only", "deny_all"):
         assert not programs & roles[name].grants.keys()
     assert not roles["coder"].resource_names()
     assert roles["deny_all"].grants == {}
@@ -57,6 +58,15 @@ def test_the_operator_runs_no_program_unasked() -> None:
     judge = judge_for(operator, declared_tools())
     assert judge("execute_python", {"code": "1"})[0] == "approval_required"
     assert judge("run_shell", {"command": "ls"})[0] == "approval_required"
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_no_shipped_role_sends_unasked_what_it_read(name: str) -> None:
+    role = load_role(POLICIES / f"{name}.yaml", declared_tools())
+    judge = judge_for(role, declared_tools())
+    letter = {"to": ["ada@example.com"], "subject": "Hi", "body": "Hi"}
+    after = Situation(said=("Write to ada@example.com",), used=frozenset({"reads_private", "reads_untrusted"}))
+    assert judge("send_email", letter, after)[0] in ("denied", "approval_required")
 
 
 def test_the_readme_has_a_row_and_a_paragraph_of_what_is_left_for_each_role() -> None:
