@@ -12,6 +12,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHOWN = {
     "quickstart.py": ["'rows': [[3, 68.75]]", "'value': 22.92", "policy.no_match", "sql.writes"],
     "own_tool.py": ["{'words': 2, 'characters': 9}", "policy.no_match", "desserts", "'words': 10", "session.none"],
+    "files.py": ["orders.csv", "id,total", "'created': True", "policy.no_match", "path.leaves_root", "workspace.link",
+                 "# May\nTwo orders"],
     "approvals.py": ["ok 42", "rejected", "no files, please", "denied", "approval_required"],
 }
 

@@ -49,7 +49,7 @@ def test_reading_roles_run_no_code_and_the_coder_reaches_no_data() -> None:
     programs = {name for name, tool in declared_tools().items() if {"python", "shell"} & set(tool.kinds.values())}
     for name in ("analyst", "assistant", "read_only", "deny_all"):
         assert not programs & roles[name].grants.keys()
-    assert not roles["coder"].resource_names()
+    assert roles["coder"].resource_names() == {("workspace", "session")}
     assert roles["deny_all"].grants == {}
 
 

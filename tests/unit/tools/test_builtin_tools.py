@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from toolcage.tools import ImageGenerationTool, WebSearchTool, WikipediaTool
+from toolcage.tools.analyze_file import AnalyzeFile
 from toolcage.tools.base import Tool, declaration_of
 from toolcage.tools.calculate_expression import CalculateExpression
 from toolcage.tools.call_api import CallApi
@@ -29,10 +30,11 @@ from toolcage.tools.write_file import WriteFile
 
 CALENDAR = [ListEvents, CreateEvent, UpdateEvent, DeleteEvent]
 WEB = [SearchWeb, SearchWikipedia, CallApi, GenerateImage]
-FILES = [ReadFile, WriteFile, ListFiles]
+FILES = [ReadFile, WriteFile, ListFiles, AnalyzeFile]
 DATA = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase]
 TOOLS = [*DATA, SendEmail, ReadEmail, *CALENDAR, *WEB, *FILES]
-IN_IMAGE = {"RestrictedPython", "bs4", "dateutil", "icalendar", "pydantic", "requests", "tavily", "wikipedia"}
+WEB_WHEELS = {"bs4", "dateutil", "icalendar", "requests", "tavily", "wikipedia"}
+IN_IMAGE = {"RestrictedPython", "openpyxl", "polars", "pydantic", *WEB_WHEELS}
 STANDARD = sys.stdlib_module_names | {"annotationlib"}  # the latter from Python 3.14 on
 
 
