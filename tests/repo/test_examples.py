@@ -14,6 +14,10 @@ SHOWN = {
     "own_tool.py": ["{'words': 2, 'characters': 9}", "policy.no_match", "desserts", "'words': 10", "session.none"],
     "files.py": ["orders.csv", "id,total", "'created': True", "policy.no_match", "path.leaves_root", "workspace.link",
                  "# May\nTwo orders"],
+    "mail_and_calendar.py": [
+        "sent", "sent_before", "denied policy.denied", "invalid arguments.schema", "created", "Planning with Ada",
+        "asked about send_email", "ok sent", "['ada@example.com', 'ada@example.com']",
+    ],
     "approvals.py": ["ok 42", "rejected", "no files, please", "denied", "approval_required"],
 }
 
