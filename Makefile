@@ -1,7 +1,7 @@
 # The commands of this checkout. `make demo` and `make test` are the two that a newcomer needs; each does its own set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-servers test-unit test-long lint bench bench-screens bench-peers bench-agentdojo hostile soak fuzz images clean
+.PHONY: help setup demo test test-servers test-unit test-long lint bench bench-screens bench-browser bench-peers bench-agentdojo hostile soak fuzz images clean
 
 help: ## show these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ bench: setup ## what a call costs, against a plain `docker run`
 bench-screens: ## screens, detectors and cleaners over the shared corpora: caught, missed, false alarms
 	@scripts/setup.sh --without-engine
 	@.venv/bin/python -m benchmarks screens
+
+bench-browser: ## the shared HTML corpus rendered in headless Chromium: scripts, dialogs, requests, lost text
+	@scripts/setup.sh --without-engine
+	@.venv/bin/python -m benchmarks browser
 
 bench-peers: setup ## other sandboxes in turns with ours, where they are installed; see benchmarks/peers/README.md
 	@.venv/bin/python -m benchmarks.peers.image

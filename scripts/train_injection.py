@@ -41,6 +41,7 @@ LEAST_WEIGHT: Final = 0.02
 DECAY: Final = 0.01
 BORDERS: Final = (0.93, 0.995)
 WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
+RESULTS: Final = Path(__file__).parent.parent / "benchmarks" / "results" / "injection.json"
 NOTICE: Final = (
     "Derived by scripts/train_injection.py from texts of this project and of the Python documentation (PSF-2.0). "
     "Single words, meanings, and pairs of them with a weight; no text is contained."
@@ -213,7 +214,7 @@ class Unseen:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--by", choices=("template", "source"), default="template", help="what stays in one fold")
-    parser.add_argument("--write", action="store_true", help="train on everything and write weights.json")
+    parser.add_argument("--write", action="store_true", help="train on everything, write weights.json and the results")
     options = parser.parse_args()
     examples = [Example(*one, 1, options.by) for one in attacks()]
     examples += [Example(*one, 0, options.by) for one in ordinary()]
@@ -232,8 +233,10 @@ def main() -> None:
             worst[u.example.template] = max(u.value, worst.get(u.example.template, -math.inf))
     hard = sorted(worst.values())
     low, high = (hard[int(share * len(hard))] for share in BORDERS)
-    report(unseen, low, high)
+    figures = report(unseen, low, high)
     if options.write:
+        measured = {"measured": "injection", "flagged by a model that had not seen the template": figures}
+        RESULTS.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
         weights, bias = train(examples)
         kept = named(weights)
         document = {
@@ -247,7 +250,7 @@ def main() -> None:
         print(f"wrote {len(kept)} weights")
 
 
-def report(unseen: list[Unseen], low: float, high: float) -> None:
+def report(unseen: list[Unseen], low: float, high: float) -> dict[str, dict[str, float]]:
     """Per source, judged by a model that had not seen it: flagged by rules, by the model, by both together."""
     share = " and ".join(f"{100 * (1 - border):.1f} %" for border in BORDERS)
     print(f"hard ordinary texts cross {low:.2f} and {high:.2f} in {share} of cases")
@@ -258,9 +261,13 @@ def report(unseen: list[Unseen], low: float, high: float) -> None:
         groups[f"{'attack' if label else 'plain '} {source if label else source.split(':')[0]}"].append(verdicts)
         groups[f"{'ATTACKS' if label else 'PLAIN'} all"].append(verdicts)
     print(f"  {'source':45} {'texts':>6} {'rules':>7} {'model':>7} {'both':>7}")
+    figures: dict[str, dict[str, float]] = {}
     for group, found in sorted(groups.items()):
         shares = [100 * sum(each) / len(found) for each in zip(*found, strict=True)]
         print(f"  {group:45} {len(found):6} " + " ".join(f"{share:6.1f}%" for share in shares))
+        rules, model, both = (round(share, 1) for share in shares)
+        figures[group] = {"texts": len(found), "rules, %": rules, "model, %": model, "both, %": both}
+    return figures
 
 
 if __name__ == "__main__":

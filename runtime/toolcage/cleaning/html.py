@@ -24,7 +24,8 @@ _ALLOWED = (
     "a abbr b blockquote br caption cite code col colgroup dd del details dfn div dl dt em h1 h2 h3 h4 h5 h6 hr i ins "
     "kbd li mark ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead time tr u ul var wbr"
 )
-_TAGS: Final = frozenset(_ALLOWED.split())
+TAGS: Final = frozenset(_ALLOWED.split())
+"""The elements that `clean` leaves."""
 _ATTRIBUTES: Final = {"*": {"title"}, "a": {"href", "title"}, "abbr": {"title"}}
 _ADDRESS = re.compile(r"(?:https?://|mailto:)[\x21-\x7e\u00a1-\uffef]+", re.IGNORECASE)
 
@@ -51,7 +52,7 @@ def sanitise(text: str) -> tuple[str, int]:
     import nh3  # loaded when first needed
 
     kept = nh3.clean(
-        text, tags=set(_TAGS), attributes=_ATTRIBUTES, attribute_filter=_attribute,
+        text, tags=set(TAGS), attributes=_ATTRIBUTES, attribute_filter=_attribute,
         url_schemes={"http", "https", "mailto"},
         strip_comments=True, link_rel="noopener noreferrer nofollow",
     )  # fmt: skip
