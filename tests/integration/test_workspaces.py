@@ -306,3 +306,21 @@ def test_the_cage_sees_the_one_file_and_no_folder_of_the_host(installation: Any,
     assert result.data["text"].startswith("one")
     assert not any("docs" in str(item) for container in installation.containers() for item in container.attrs["Mounts"])
     assert os.listdir(docs / "out") == []
+
+
+def test_a_file_that_cannot_be_put_in_place_any_more_is_no_success_and_is_noted(
+    clerk: Any, docs: Path, installation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Exchange.commit
+
+    def commit(self: Exchange) -> Any:
+        (docs / "out").rename(docs / "moved")
+        return real(self)
+
+    monkeypatch.setattr(Exchange, "commit", commit)
+    result = call(clerk, "write_file", path="out/x", content="x")
+    assert (result.status, result.code) == ("tool_error", "workspace.not_found"), result
+    assert list((docs / "moved").iterdir()) == []
+    clerk._runtime.close()
+    notes = [str(record.get("note")) for record in installation.records()]
+    assert any("its file was not written: workspace.not_found" in note for note in notes)
