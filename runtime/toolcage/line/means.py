@@ -47,6 +47,10 @@ PRELOAD: Final[Mapping[Isolation, tuple[str, ...]]] = {
     "namespace": ("RestrictedPython", "sqlite3"),
     "session": (),
 }
+PRELOAD_OF_IMAGE: Final[Mapping[tuple[Isolation, str], tuple[str, ...]]] = {
+    # A search imports these for longer than it waits for its answer. None of them draws random numbers of its own.
+    ("namespace", "web"): ("bs4", "requests", "tavily", "wikipedia"),
+}
 OnProblem = Callable[[str], None]
 
 
@@ -289,7 +293,7 @@ class Means:
             data=tuple(snapshot.file for snapshot in snapshots),
         )
         # Calls that were forked from one numpy would share its generator: only for cages that are used once.
-        ahead = of_image if isolation == "container" else ()
+        ahead = of_image if isolation == "container" else PRELOAD_OF_IMAGE.get((isolation, terms.image), ())
         warm = self._terms.min_idle > 0 or tool is None
         at_home = [found for found in builtin_tools().values() if found.declaration.isolation == isolation]
         return CageRecipe(
