@@ -18,6 +18,10 @@ SHOWN = {
         "sent", "sent_before", "denied policy.denied", "invalid arguments.schema", "created", "Planning with Ada",
         "asked about send_email", "ok sent", "['ada@example.com', 'ada@example.com']",
     ],
+    "web_api.py": [
+        "/v1/forecast/ulm?days=3 known: True key shown: False", "denied policy.no_match", "denied policy.no_match",
+        "tool_error endpoint.refused",
+    ],
     "approvals.py": ["ok 42", "rejected", "no files, please", "denied", "approval_required"],
 }
 
