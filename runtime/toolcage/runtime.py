@@ -344,7 +344,7 @@ class Runtime:
                 raise Refused(_POLICY_CHANGED)
             trail.reached(approved)
             await trail.intend()
-            session.memory.used(authorized.valid.declaration.effects)
+            session.memory.used(authorized.valid.declaration.effects_of(authorized.valid.arguments))
             async with live_output(authorized.output, on_output) as stream:
                 output = await execute(
                     approved, means=self._means, session=session.id, on_output=stream, on_record=trail.connected,

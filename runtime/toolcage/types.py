@@ -95,6 +95,8 @@ class ToolDeclaration:
     in (`read`), a listing of the folder is (`list`), the file that the body leaves under that name is taken back
     (`write`: whatever was there; `update`: the present file is sent in, and must be unchanged when it is replaced;
     `by_mode`: `update` where the argument `mode` is `append`, else `write`).
+
+    `effects_need` maps an effect of the tool to arguments: a call that gives none of them has not that effect.
     """
 
     name: str
@@ -110,6 +112,13 @@ class ToolDeclaration:
     accepts_files: bool = False
     trusted: bool = True
     file_uses: Mapping[str, FileUse] = field(default_factory=lambda: MappingProxyType({}))
+    effects_need: Mapping[Effect, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def effects_of(self, arguments: Mapping[str, JSON]) -> frozenset[Effect]:
+        """What a call with these arguments does."""
+        return self.effects - {
+            effect for effect, needed in self.effects_need.items() if not any(name in arguments for name in needed)
+        }
 
     @property
     def writes_files(self) -> bool:
@@ -151,6 +160,7 @@ class ToolDeclaration:
             "accepts_files": self.accepts_files,
             "trusted": self.trusted,
             "file_uses": dict(self.file_uses),
+            "effects_need": {effect: list(needed) for effect, needed in self.effects_need.items()},
         }
 
 

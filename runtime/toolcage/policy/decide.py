@@ -80,7 +80,7 @@ def _decide(role: Role, call: _Call) -> Decision:
         raise ValueError("the tool's declaration is not the one that the policy was checked against")
     if hit := _first_match((*role.deny.get(grant.tool, ()), *grant.deny.candidates(call.arguments)), call):
         return _denied(hit.rule)
-    effects = call.declaration.effects
+    effects = call.declaration.effects_of(call.arguments)
     if flow := first_flow(role.flows, "deny", effects, call.known.effects):
         return _flow_denied(flow.rule)
     if refused := _resource_refusal(grant, call.arguments):
@@ -102,7 +102,7 @@ def _permission(role: Role, grant: Grant, call: _Call) -> Decision:
     if sinks:
         naming = [entry for entry in naming if all(entry.names(sink) for sink in sinks)]
     if hit := _first_match(naming, call):
-        if flow := first_flow(role.flows, "ask", call.declaration.effects, call.known.effects):
+        if flow := first_flow(role.flows, "ask", call.declaration.effects_of(call.arguments), call.known.effects):
             return Decision(effect="ask", code="flow.ask", rule=flow.rule, sql=hit.sql_terms())
         return Decision(effect="allow", code="policy.allow", rule=hit.rule, sql=hit.sql_terms())
     return _no_match(grant, sinks, call)

@@ -13,7 +13,7 @@ from typing import Literal
 from toolcage.policy.decide import decide
 from toolcage.policy.flows import Flow
 from toolcage.policy.model import NOTHING_KNOWN, Entry, Role, sink_arguments
-from toolcage.types import JSON, Decision, Facts, SessionFacts, ToolDeclaration
+from toolcage.types import JSON, Decision, Effect, Facts, SessionFacts, ToolDeclaration
 
 Outcome = Literal["match", "miss", "error", "note"]
 
@@ -76,9 +76,10 @@ def _branch(
             for entry in grant.allow
         ),
     )
+    effects = declaration.effects_of(arguments)
     parts = [
         denies,
-        Node(text="flows", children=tuple(_flow(flow, declaration, known) for flow in role.flows)),
+        Node(text="flows", children=tuple(_flow(flow, effects, known) for flow in role.flows)),
         Node(text="resources", children=tuple(_resources(grant.resources, declaration, arguments))),
         Node(text="egress", children=tuple(Node(text=str(target)) for target in grant.egress)),
         tried("ask", grant.ask),
@@ -102,11 +103,11 @@ def _entry(
     return Node(text=f"{entry.rule} {entry.text}", outcome="match" if why is None else "miss", why=why or "")
 
 
-def _flow(flow: Flow, declaration: ToolDeclaration, known: SessionFacts) -> Node:
-    applies = flow.applies(declaration.effects, known.effects)
+def _flow(flow: Flow, effects: frozenset[Effect], known: SessionFacts) -> Node:
+    applies = flow.applies(effects, known.effects)
     missing = sorted(flow.after - known.effects)
-    if flow.effect not in declaration.effects:
-        why = f"the tool has not the effect {flow.effect}"
+    if flow.effect not in effects:
+        why = f"the call has not the effect {flow.effect}"
     else:
         why = f"the session has not used: {', '.join(missing)}" if missing else ""
     return Node(text=flow.rule, outcome="match" if applies else "miss", why=why)

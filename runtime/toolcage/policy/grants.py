@@ -125,10 +125,12 @@ class GrantCompiler:
             self.findings.add(path, "the flows of this file need to know what this tool does, and its own word is not"
                                     " trusted; state `effects: […]`, `effects: []` for none")  # fmt: skip
         effects = declared.effects | set(stated or ()) | (_OUTWARD if file.egress else frozenset())
-        if kinds == dict(declared.kinds) and effects == declared.effects and not file.egress:
+        always = set(stated or ()) | (_OUTWARD if file.egress else frozenset())
+        need = {effect: names for effect, names in declared.effects_need.items() if effect not in always}
+        if kinds == dict(declared.kinds) and effects == declared.effects and not always:
             return declared
         return replace(
-            declared, kinds=MappingProxyType(kinds), effects=effects,
+            declared, kinds=MappingProxyType(kinds), effects=effects, effects_need=MappingProxyType(need),
             description=with_egress(declared.description, file.egress),
         )  # fmt: skip
 

@@ -121,10 +121,19 @@ def _tightened(grants: Sequence[Grant]) -> ToolDeclaration:
                 )
     effects = frozenset().union(*(declaration.effects for declaration in declarations))
     first = declarations[0]
+    need = {
+        effect: names
+        for effect, names in first.effects_need.items()
+        if all(item.effects_need.get(effect) == names for item in declarations)
+    }
     description = with_egress(first.description, reduce(common_egress, [grant.egress for grant in grants]))
-    if kinds == dict(first.kinds) and effects == first.effects and description == first.description:
+    same = (kinds, effects, need, description)
+    if same == (dict(first.kinds), first.effects, dict(first.effects_need), first.description):
         return first
-    return replace(first, kinds=MappingProxyType(kinds), effects=effects, description=description)
+    return replace(
+        first, kinds=MappingProxyType(kinds), effects=effects, effects_need=MappingProxyType(need),
+        description=description,
+    )  # fmt: skip
 
 
 def _digest_of(roles: Sequence[Role]) -> str:

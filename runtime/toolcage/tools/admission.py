@@ -70,6 +70,7 @@ class Declared(BaseModel):
     idempotent: bool
     accepts_files: bool
     file_uses: Annotated[dict[str, FileUse], Field(max_length=64)] = {}
+    effects_need: Annotated[dict[Effect, list[str]], Field(max_length=len(EFFECTS))] = {}
 
 
 class Found(BaseModel):
@@ -154,6 +155,7 @@ def _admitted(declared: Declared, *, trusted: bool) -> ToolDeclaration:
         raise DeclarationError(f"{label}: resources names {', '.join(odd)}, neither a parameter nor a plain word")
     if trusted:
         _check_file_uses(declared, label)
+        _check_effects_need(declared, label)
     parameters = freeze(declared.parameters)
     assert isinstance(parameters, Mapping)
     if not trusted:
@@ -179,7 +181,20 @@ def _admitted(declared: Declared, *, trusted: bool) -> ToolDeclaration:
         idempotent=declared.idempotent,
         accepts_files=declared.accepts_files,
         file_uses=MappingProxyType(dict(declared.file_uses)),
+        effects_need=MappingProxyType({effect: tuple(needed) for effect, needed in declared.effects_need.items()}),
     )
+
+
+def _check_effects_need(declared: Declared, label: str) -> None:
+    """A condition names an effect that there is, and arguments that a call can leave out."""
+    required = declared.parameters.get("required", [])
+    for effect, needed in declared.effects_need.items():
+        if effect not in declared.effects:
+            raise DeclarationError(f"{label}: effects_need names the effect {effect}, which it does not declare")
+        odd = [name for name in needed if name not in declared.parameters["properties"] or name in required]
+        if odd or not needed:
+            named = ", ".join(odd) or "nothing"
+            raise DeclarationError(f"{label}: effects_need of {effect} names {named}; name optional arguments")
 
 
 def _check_file_uses(declared: Declared, label: str) -> None:

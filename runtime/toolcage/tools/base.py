@@ -92,9 +92,9 @@ class Tool:
 
     `parameters` is a JSON Schema object, or a mapping from name to schema fragment, or from name to description; where
     it is absent it comes from `args_schema` (a pydantic model) or from the body's annotations and docstring. `kinds`,
-    `effects`, `resources`, `image`, `isolation`, `wall_s` (seconds), `idempotent`, `accepts_files` and `file_uses`
-    mean what they mean in a `ToolDeclaration`. `ships` names further standard-library-only modules that the body needs
-    in the cage.
+    `effects`, `resources`, `image`, `isolation`, `wall_s` (seconds), `idempotent`, `accepts_files`, `file_uses`
+    and `effects_need` mean what they mean in a `ToolDeclaration`. `ships` names further standard-library-only modules
+    that the body needs in the cage.
     `context` holds what the operator and the line tell a body in the cage; on the host it is empty.
 
     Raises: ToolDefinitionError when a class defines both `execute` and `_run`.
@@ -113,6 +113,7 @@ class Tool:
     idempotent: bool = False
     accepts_files: bool = False
     file_uses: Mapping[str, str] = _NOTHING
+    effects_need: Mapping[str, Iterable[str]] = _NOTHING
     ships: tuple[str, ...] = ()
     context: Mapping[str, Any] = _NOTHING
 

@@ -51,6 +51,7 @@ PARAMETERS: Final = {
 }
 _KINDS: Final = {"attendees": "address"}
 _RESOURCES: Final = {"calendar": "calendar"}
+_EFFECTS_NEED: Final = {"sends": ("attendees",)}  # others are told only of a change that names them
 
 
 class CreateEvent(Tool):
@@ -68,6 +69,7 @@ class CreateEvent(Tool):
     parameters = PARAMETERS
     kinds = _KINDS
     effects = frozenset({"writes", "sends"})
+    effects_need = _EFFECTS_NEED
     resources = _RESOURCES
     image = "web"
     isolation = "namespace"

@@ -29,6 +29,7 @@ PARAMETERS: Final = {
 }
 _KINDS: Final = {"attendees": "address"}
 _RESOURCES: Final = {"calendar": "calendar"}
+_EFFECTS_NEED: Final = {"sends": ("attendees",)}  # others are told only of a change that names them
 
 
 class DeleteEvent(Tool):
@@ -46,6 +47,7 @@ class DeleteEvent(Tool):
     parameters = PARAMETERS
     kinds = _KINDS
     effects = frozenset({"writes", "sends"})
+    effects_need = _EFFECTS_NEED
     resources = _RESOURCES
     image = "web"
     isolation = "namespace"

@@ -50,6 +50,7 @@ def declaration(tool: Tool, body: Callable[..., Any]) -> dict[str, Any]:
         "idempotent": tool.idempotent is True,
         "accepts_files": tool.accepts_files is True,
         "file_uses": dict(tool.file_uses),
+        "effects_need": {effect: list(needed) for effect, needed in tool.effects_need.items()},
     }
     return as_json(declared, where=f"tool {name}")
 

@@ -71,6 +71,7 @@ PARAMETERS: Final = {
 }
 _KINDS: Final = {"attendees": "address"}
 _RESOURCES: Final = {"calendar": "calendar"}
+_EFFECTS_NEED: Final = {"sends": ("attendees",)}  # others are told only of a change that names them
 
 
 class UpdateEvent(Tool):
@@ -89,6 +90,7 @@ class UpdateEvent(Tool):
     parameters = PARAMETERS
     kinds = _KINDS
     effects = frozenset({"writes", "sends"})
+    effects_need = _EFFECTS_NEED
     resources = _RESOURCES
     image = "web"
     isolation = "namespace"

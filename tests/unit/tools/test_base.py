@@ -219,6 +219,7 @@ def test_a_declaration_is_complete_plain_data() -> None:
         "idempotent": False,
         "accepts_files": False,
         "file_uses": {},
+        "effects_need": {},
     }
 
 
