@@ -233,6 +233,20 @@ def test_a_repeating_event_goes_whole_or_not_and_is_not_moved(assistant: Any, ra
     assert events(assistant) == []
 
 
+def test_more_events_than_fit_into_one_answer_are_read_on_without_a_gap(
+    assistant: Any, radicale: RadicaleServer
+) -> None:
+    for number in range(1, 31):
+        start = f"DTSTART:202605{number:02}T100000Z"
+        put(radicale, f"{number}.ics", ics(f"SUMMARY:{number}", f"DESCRIPTION:{'n' * 3000}", start, uid=str(number)))
+    titles, offset = [], 0
+    while offset is not None:
+        page = assistant.call("list_events", {**MAY, "limit": 200, "offset": offset})
+        assert page.truncated == ()
+        titles, offset = titles + [event["title"] for event in page.data["events"]], page.data["next_offset"]
+    assert titles == [str(number) for number in range(1, 31)]
+
+
 # --- walls ---------------------------------------------------------------------------------------------------------
 
 

@@ -326,6 +326,30 @@ def test_a_long_message_comes_in_pages_and_an_attachment_as_a_file(assistant: An
     assert "/" not in artifact.name
 
 
+def test_what_does_not_fit_into_one_answer_is_read_on_without_a_gap(assistant: Any, dovecot: DovecotServer) -> None:
+    text = "".join(f"{number:05} 王芳🙂" for number in range(4000))
+    message = EmailMessage()
+    message["From"], message["To"] = "ada@example.com", ", ".join(f"{number}@example.com" for number in range(90))
+    message["Subject"] = "s" * 900
+    message.set_content(text)
+    for number in range(150):
+        message.add_attachment(b"x", maintype="application", subtype="x", filename=f"{number}{'n' * 100}.bin")
+    dovecot.fill(*[message.as_bytes()] * 50)
+    read, offset = "", 0
+    while offset is not None:
+        page = assistant.call("read_email", {"id": "1@Office", "offset": offset})
+        assert page.status == "ok", page
+        assert page.truncated == ()
+        read, offset = read + page.data["text"], page.data["next_offset"]
+    assert read.rstrip("\n") == text
+    ids, offset = [], 0
+    while offset is not None:
+        page = assistant.call("read_email", {"folder": "Office", "limit": 50, "offset": offset})
+        assert page.truncated == ()
+        ids, offset = ids + [item["id"] for item in page.data["messages"]], page.data["next_offset"]
+    assert ids == [f"{number}@Office" for number in range(50, 0, -1)]
+
+
 BROKEN = {
     "a charset that does not exist": (
         mail('From: a@example.com\nContent-Type: text/plain; charset="klingon"', "Grüße".encode("latin-1")), "Gr"),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, timedelta
 from typing import Any, Final
 
+from toolcage.tools.answer_size import budget, fitting
 from toolcage.tools.base import Tool, ToolFailure
 from toolcage.tools.caldav import Collection
 from toolcage.tools.calendar_events import Listing, instant, moment
@@ -76,8 +77,8 @@ class ListEvents(Tool):
     wall_s = 30.0
     idempotent = True
     ships = (
-        "toolcage.tools.caldav", "toolcage.tools.calendar_events", "toolcage.tools.portal_end",
-        "toolcage.tools.recurrence",
+        "toolcage.tools.answer_size", "toolcage.tools.caldav", "toolcage.tools.calendar_events",
+        "toolcage.tools.portal_end", "toolcage.tools.recurrence",
     )  # fmt: skip
 
     def execute(
@@ -95,7 +96,7 @@ class ListEvents(Tool):
         ):
             listing.add(item.name, item.etag, item.text)
         found = [event for event in listing.events() if _matches(event, query)]
-        shown = found[offset : offset + limit]
+        shown = fitting(found[offset : offset + limit], budget(self.context))
         more = offset + len(shown) < len(found)
         return {
             "events": shown,

@@ -18,6 +18,7 @@ from datetime import UTC, date, datetime
 from email.message import Message
 from typing import Any, Final
 
+from toolcage.tools.answer_size import beginning, budget, fitting
 from toolcage.tools.base import Tool, ToolFailure
 from toolcage.tools.mail_text import Reading, addresses, date_of, header_text, parsed, read_message
 from toolcage.tools.portal_end import portal_end
@@ -28,6 +29,8 @@ MAX_LIMIT: Final = 50
 PAGE_CHARACTERS: Final = 20_000
 TIMEOUT_S: Final = 20.0
 MAX_TERMS: Final = 10
+MAX_SHOWN: Final = 20
+MAX_SUBJECT: Final = 300
 _ID: Final = re.compile(r"([1-9][0-9]{0,9})(?:\.([1-9][0-9]{0,2}))?@(.{1,128})")
 _HEADERS: Final = "BODY.PEEK[HEADER.FIELDS (FROM TO CC SUBJECT DATE)]"
 _FIELDS: Final = {"from": "FROM", "to": "TO", "cc": "CC", "subject": "SUBJECT", "text": "TEXT"}
@@ -100,7 +103,10 @@ class ReadEmail(Tool):
     isolation = "namespace"
     wall_s = 30.0
     idempotent = True
-    ships = ("toolcage.tools.html_text", "toolcage.tools.mail_text", "toolcage.tools.portal_end")
+    ships = (
+        "toolcage.tools.answer_size", "toolcage.tools.html_text", "toolcage.tools.mail_text",
+        "toolcage.tools.portal_end",
+    )  # fmt: skip
 
     def execute(
         self,
@@ -113,13 +119,13 @@ class ReadEmail(Tool):
         """A list, or one message. Raises ToolFailure with a `mail.*` code."""
         end = portal_end(self.context, "imap")
         granted = [str(item) for item in end.get("folders") or ()]
+        most = budget(self.context)
         if id is None:
-            return _within(end, granted, folder, lambda box: box.listed(search_terms(query), limit, offset))
+            return _within(end, granted, folder, lambda box: box.listed(search_terms(query), limit, offset, most))
         number, attachment, place = _parsed_id(id)
         if attachment is not None:
             return _within(end, granted, place, lambda box: box.attachment(number, attachment))
-        page = max(1_000, min(PAGE_CHARACTERS, int((self.context.get("limits") or {}).get("max_bytes") or 65536) // 3))
-        return _within(end, granted, place, lambda box: box.message(number, offset, page))
+        return _within(end, granted, place, lambda box: box.message(number, offset, most))
 
 
 def _within(end: Mapping[str, Any], granted: list[str], folder: str | None, ask: Any) -> dict[str, Any]:
@@ -217,30 +223,37 @@ class _Folder:
         if status != "OK":
             raise _refused(f"the folder {name!r} cannot be opened", _words(words))
 
-    def listed(self, terms: list[tuple[str, str | None]], limit: int, offset: int) -> dict[str, Any]:
+    def listed(
+        self, terms: list[tuple[str, str | None]], limit: int, offset: int, most_bytes: int
+    ) -> dict[str, Any]:
         numbers = self._search(terms)[::-1]
         wanted = numbers[offset : offset + limit]
         found = dict(self._headers(wanted)) if wanted else {}
-        more = offset + len(wanted) < len(numbers)
+        shown = fitting([found.get(number, {"id": f"{number}@{self._name}"}) for number in wanted], most_bytes)
+        more = offset + len(shown) < len(numbers)
         return {
             "folder": self._name,
-            "messages": [found[number] for number in wanted if number in found],
+            "messages": shown,
             "total": len(numbers),
-            "next_offset": offset + len(wanted) if more else None,
+            "next_offset": offset + len(shown) if more else None,
         }
 
-    def message(self, number: int, offset: int, page: int) -> dict[str, Any]:
+    def message(self, number: int, offset: int, most_bytes: int) -> dict[str, Any]:
         message, whole, meta = self._fetched(number)
         reading = read_message(message)
         if not whole:
             reading.note(f"the message is larger than {self._max_message} bytes; only its beginning was read")
-        text = reading.text[offset : offset + page]
+        attachments = fitting(list(_attachments(number, self._name, reading)), most_bytes // 4)
+        if len(attachments) < len(reading.attachments):
+            reading.note(f"it has {len(reading.attachments)} attachments; the first {len(attachments)} are listed")
+        summary = _summary(f"{number}@{self._name}", message, meta)
+        text = beginning(reading.text[offset : offset + PAGE_CHARACTERS], most_bytes // 2)
         more = offset + len(text) < len(reading.text)
         return {
-            **_summary(f"{number}@{self._name}", message, meta),
+            **summary,
             "text": text,
             "next_offset": offset + len(text) if more else None,
-            "attachments": list(_attachments(number, self._name, reading)),
+            "attachments": attachments,
             "notes": reading.notes,
         }
 
@@ -310,14 +323,14 @@ def _summary(id: str, message: Message, meta: bytes) -> dict[str, Any]:
         "id": id,
         "from": senders[0][1] if len(senders) == 1 else "",
         "from_name": ", ".join(name or address for name, address in senders)[:300],
-        "to": [address for _, address in addresses(message, "To")],
-        "subject": header_text(message, "Subject"),
+        "to": [address for _, address in addresses(message, "To")[:MAX_SHOWN]],
+        "subject": header_text(message, "Subject")[:MAX_SUBJECT],
         "date": date_of(message) or _received(meta),
         "unread": b"\\seen" not in (flags[1].lower() if flags else b""),
         "bytes": _number(meta, rb"RFC822\.SIZE ([0-9]+)"),
     }
     if copies := [address for _, address in addresses(message, "Cc")]:
-        summary["cc"] = copies
+        summary["cc"] = copies[:MAX_SHOWN]
     return summary
 
 
