@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import audit, browser, call, cleaning, decision, importing, pool, screens
+from benchmarks import audit, browser, call, cleaning, decision, importing, pool, portal, screens
 from benchmarks.machine import machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -24,6 +24,7 @@ SERIES: dict[str, Callable[[], dict[str, Any]]] = {
     "decision": decision.run,
     "import": importing.run,
     "pool": pool.run,
+    "portal": portal.run,
     "audit": audit.run,
 }
 ON_REQUEST: dict[str, Callable[[], dict[str, Any]]] = {"screens": screens.run, "browser": browser.run}

@@ -27,7 +27,7 @@ from toolcage.broker.http_headers import Headers, coming_down, going_up
 from toolcage.broker.masking import Mask
 from toolcage.broker.pace import Pace
 from toolcage.broker.request_head import MAX_HEAD, RequestHead, bad, read_head
-from toolcage.broker.stream import ClientStream, Connection, Denied, PortalTerms
+from toolcage.broker.stream import MIB, ClientStream, Connection, Denied, PortalTerms
 from toolcage.broker.target import check_path, split_target
 from toolcage.facts.url import read_url
 
@@ -56,7 +56,7 @@ Dial: TypeAlias = Callable[[], Awaitable[Server]]
 class HttpConfig:
     """One endpoint. `origin` is `scheme://host[:port]` and `authority` its host with the port where that is not the
     scheme's. `key` is the header and its whole value; `secrets` are what is masked in answers. `rate` is (count,
-    seconds)."""
+    seconds). `max_answer` bounds one answer in bytes, head and all."""
 
     resource: str
     origin: str
@@ -66,6 +66,7 @@ class HttpConfig:
     key: tuple[str, str] | None = field(default=None, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     rate: tuple[int, int] | None = None
+    max_answer: int = 64 * MIB
 
 
 async def serve(
@@ -103,11 +104,11 @@ class _Served:
         self._reader = BufferedReader(client, count=lambda size: note.count_up(size, terms), idle_s=terms.idle_s)
         self._server: Server | None = None
         self._upstream: h11.Connection | None = None
-        self._answering = False
+        self._answering, self._answered = False, 0
 
     async def run(self) -> None:
         while True:
-            self._answering = False
+            self._answering, self._answered = False, 0
             head = await self._next_head()
             if head is None:
                 return
@@ -296,6 +297,9 @@ class _Served:
     async def _tell_client(self, encoded: bytes | None) -> None:
         if encoded:
             self._note.count_down(len(encoded), self._terms)
+            self._answered += len(encoded)
+            if self._answered > self._config.max_answer:
+                raise Denied("egress.bytes_down", f"the answer is larger than {self._config.max_answer} bytes")
             async with asyncio.timeout(self._terms.idle_s):
                 try:
                     await self._client.write(encoded)

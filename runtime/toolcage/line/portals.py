@@ -29,6 +29,7 @@ PROXY: Final = "egress:"
 """The name of the `connect` portal. No resource can have it."""
 _LOOPBACK: Final = "127.0.0.1"
 _AFTER_S: Final = 5.0
+_ANSWERS: Final = 16
 _READS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT"))
 _WRITES: Final = frozenset(("PUT", "DELETE"))
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
@@ -110,11 +111,11 @@ def _mailbox(mailbox: Mailbox, kind: Literal["smtp", "imap"], terms: PortalTerms
     )
 
 
-def _terms(wall_s: float, max_bytes: int | None = None) -> PortalTerms:
-    """No connection outlasts its call by more than the call's own end takes."""
+def _terms(wall_s: float, max_answer: int = 0) -> PortalTerms:
+    """No connection outlasts its call by more than the call's own end takes. Several answers fit one connection."""
     usual = PortalTerms()
     return PortalTerms(
-        max_bytes_down=usual.max_bytes_down if max_bytes is None else max_bytes,
+        max_bytes_down=max(usual.max_bytes_down, _ANSWERS * max_answer),
         connect_s=min(usual.connect_s, wall_s),
         idle_s=min(usual.idle_s, wall_s),
         total_s=wall_s + _AFTER_S,
@@ -144,6 +145,7 @@ def _endpoint(endpoint: Endpoint, wall_s: float, pace: Pace, resolve: Resolve, p
         rate=None if endpoint.rate is None else (endpoint.rate.count, endpoint.rate.seconds),
         origin=_origin(endpoint.server),
         authority=_authority(endpoint.server),
+        max_answer=endpoint.max_bytes,
     )
     terms = _terms(wall_s, endpoint.max_bytes)
     serve = _http(config, endpoint.server, pace, resolve, terms)
@@ -166,6 +168,7 @@ def _calendar(calendar: Calendar, wall_s: float, pace: Pace, resolve: Resolve, p
         secrets=secrets,
         origin=_origin(calendar.server),
         authority=_authority(calendar.server),
+        max_answer=calendar.max_bytes,
     )
     terms = _terms(wall_s, calendar.max_bytes)
     serve = _http(config, calendar.server, pace, resolve, terms)

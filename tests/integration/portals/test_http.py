@@ -446,6 +446,23 @@ def test_more_bytes_than_the_terms_are_cut_off_and_the_client_can_tell(
     assert opened.codes() == ["egress.bytes_down"]
 
 
+def test_each_answer_has_its_own_bound_on_one_connection(
+    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+) -> None:
+    opened = through(portal, replace(config, max_answer=10_000), https, authority)
+    client = http.client.HTTPConnection("127.0.0.1", opened.port, timeout=20)
+    https.answer = plain(b"x" * 9_000)
+    for _ in range(5):
+        client.request("GET", "/v1/x")
+        assert len(client.getresponse().read()) == 9_000
+    https.answer = plain(b"x" * 11_000)
+    client.request("GET", "/v1/x")
+    with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+        client.getresponse().read()
+    client.close()
+    assert opened.codes() == ["egress.bytes_down"]
+
+
 def test_an_answer_that_never_ends_is_cut_off_too(
     portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
 ) -> None:
