@@ -17,10 +17,15 @@ from email.utils import getaddresses
 from pathlib import Path
 from types import MappingProxyType
 
-from toolcage.broker import postgres, smtp
+import h11
+
+from toolcage.broker import connect, http, postgres, smtp
+from toolcage.broker.connect import ConnectConfig
 from toolcage.broker.dial import Upstream
+from toolcage.broker.http import HttpConfig
 from toolcage.broker.imap_command import Unreadable, fetch, search, words
 from toolcage.broker.mail_server import MailServer
+from toolcage.broker.pace import Pace
 from toolcage.broker.postgres_login import PostgresConfig
 from toolcage.broker.sent import Sent
 from toolcage.broker.smtp import SmtpConfig
@@ -28,6 +33,7 @@ from toolcage.broker.smtp_message import prepared
 from toolcage.broker.stream import Connection, Denied, PortalTerms
 from toolcage.cage import wire
 from toolcage.cage.door import Door, DoorClosed, DoorMalformed, DoorTimeout
+from toolcage.cage.portals import Portal, PortalStream, Switch
 from toolcage.cleaning import StreamCleaner, clean_bytes, clean_json
 from toolcage.cleaning.artifacts import artifact_name, media_type
 from toolcage.cleaning.injection import suspect
@@ -327,10 +333,115 @@ def database_starts(raw: bytes) -> None:
     assert bytes(cage.heard).lstrip(b"N")[:1] in (b"", b"E")
 
 
+def streams(raw: bytes) -> None:
+    """Whatever frames of connections a cage sends, they end the cage or keep within the windows."""
+    portal = Portal(name="api", kind="http", port=8101)
+    opened: list[PortalStream] = []
+    switch = Switch((portal,), lambda _, stream: opened.append(stream))
+    kinds = (wire.OPEN, wire.DATA, wire.END, wire.CREDIT, wire.CLOSE)
+    try:
+        for at in range(0, len(raw) - 2, 3):
+            kind, stream = kinds[raw[at] % 5], wire.FIRST_PORTAL_STREAM + raw[at + 1] % 4
+            size = raw[at + 2] * (wire.PORTAL_WINDOW // 128)
+            payload = {wire.OPEN: b"\0", wire.CLOSE: wire.GENTLY, wire.END: b"", wire.DATA: b"x" * size}.get(kind)
+            switch.take(wire.Frame(kind, stream, wire.CREDIT_BYTES.pack(size) if payload is None else payload))
+            for item in opened[raw[at] % 3 :]:
+                item.take(raw[at + 2])
+                item.put(b"y" * size)
+                if raw[at] > 250:
+                    item.close(at_once=raw[at] % 2 == 0)
+            kept = sum(sum(map(len, item._inbound)) for item in opened)
+            assert kept <= len(opened) * wire.PORTAL_WINDOW
+            assert all(0 <= item._room <= wire.PORTAL_WINDOW for item in opened)
+    except DoorMalformed:
+        return
+    finally:
+        switch.close()
+
+
+class _Web:
+    """A server that answers whatever it is asked, and keeps what that was."""
+
+    address = "203.0.113.7:443"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, list[tuple[bytes, bytes]]]] = []
+        self._reading = h11.Connection(h11.SERVER)
+        self._answers = bytearray()
+
+    async def write(self, data: bytes) -> None:
+        self._reading.receive_data(data)
+        while (event := self._reading.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+            if isinstance(event, h11.Request):
+                self.asked.append((event.method.decode(), event.target.decode(), list(event.headers)))
+            elif isinstance(event, h11.EndOfMessage):
+                answer = h11.Response(status_code=200, headers=[("Content-Length", "0")])
+                self._answers += self._reading.send(answer) or b""
+                self._answers += self._reading.send(h11.EndOfMessage()) or b""
+                self._reading.start_next_cycle()
+
+    async def read(self, n: int) -> bytes:
+        piece = bytes(self._answers[:n])
+        del self._answers[:n]
+        return piece
+
+    async def end(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+_API = HttpConfig(
+    resource="api", origin="https://api.example.com", authority="api.example.com", methods=frozenset({"GET", "POST"}),
+    path_prefixes=("/v1",), key=("Authorization", "Bearer k-0123456789"), secrets=("k-0123456789",),
+)  # fmt: skip
+
+
+def requests(raw: bytes) -> None:
+    """Whatever a cage says on its `http` portal, the server is asked for what is granted, with one host and one key."""
+    web, cage = _Web(), _Cage((b"GET /v1/", b"POST /v1/x HTTP/1.1\r\nHost: x\r\n", b"")[len(raw) % 3] + raw)
+    note = Connection(portal="api", kind="http")
+
+    async def dial() -> _Web:
+        return web
+
+    with suppress(Denied):
+        asyncio.run(http.serve(cage, config=_API, dial=dial, pace=Pace(), terms=PortalTerms(), note=note))
+    for method, target, headers in web.asked:
+        assert method in ("GET", "POST")
+        path = target.partition("?")[0]
+        assert path == "/v1" or path.startswith("/v1/")
+        assert ".." not in [part.partition(";")[0] for part in path.replace("%2e", ".").split("/")]
+        found = [(name, value) for name, value in headers if name in (b"host", b"authorization", b"cookie")]
+        assert found == [(b"host", b"api.example.com"), (b"authorization", b"Bearer k-0123456789")]
+    assert b"k-0123456789" not in cage.heard or b"k-0123456789" in raw
+
+
+def tunnels(raw: bytes) -> None:
+    """Whatever a cage says first on its `connect` portal, nothing is connected but what is granted."""
+    asked: list[tuple[str, int]] = []
+
+    async def dial(host: str, port: int) -> _Web:
+        asked.append((host, port))
+        return _Web()
+
+    config = ConnectConfig(granted=frozenset({("api.example.com", 443)}))
+    cage = _Cage((b"CONNECT api.example.com", b"CONNECT ", b"")[len(raw) % 3] + raw)
+    note = Connection(portal="egress:", kind="connect")
+    with suppress(Denied, h11.RemoteProtocolError):
+        asyncio.run(connect.serve(cage, config=config, dial=dial, terms=PortalTerms(), note=note))
+    assert set(asked) <= {("api.example.com", 443)}
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     function.__name__: function
     for function in (
         parsing, screening, scanning, paths, urls, addresses, html, cleaning, cleaning_modes, streaming, detecting,
         frames, door, yaml, policies, resources, sending, mail_headers, mailbox_commands, database_starts,
+        streams, requests, tunnels,
     )
 }  # fmt: skip

@@ -46,6 +46,8 @@ PIECES = [
     b", ", b"<", b"\r\n ", b"Cc: ", b"Bcc: ", b"From: ", b"Reply-To: ", b"=?utf-8?q?", b"?=", b"\t", b"(c)", b"g: ", b"Subject: x\r\n\r\n",
     b"1:* ", b"BODY.PEEK[]", b"BODY[]", b"FLAGS", b"HEADER.FIELDS (", b"OR ", b"NOT ", b"SUBJECT ", b"CHARSET UTF-8 ", b"UID ", b"{3}", b"<0.9>",
     b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"\x00\x00\x00\x0a\x00\x03\x00\x00u\x00", b"\x00\x00\x00\x10\x04\xd2\x16\x2e", b"replication\x00on\x00\x00",
+    b"x HTTP/1.1\r\nHost: x\r\n", b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"3\r\nabc\r\n", b"0\r\n\r\n", b" HTTP/1.1\r\n\r\n",
+    b"GET /v1/a HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /admin HTTP/1.1\r\nHost: x\r\n\r\n", b":443", b"api.example.com", b"Authorization: x\r\n", b"\x00\x00\x10",
     b"\x00\x00\x00\x02\x01\x00\x00\x00\x00{}", b"\x01\x00\x00\x00\x00\x00\x00\x09", b"\x02\x00\x00\x00\x00\x00\x00\x05hello",
 ]  # fmt: skip
 BYTES = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=6), st.text(max_size=6).map(lambda t: t.encode("utf-8", "replace"))),

@@ -283,7 +283,7 @@ def test_a_key_in_a_header_of_its_own_replaces_what_the_client_sent(
     portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
 ) -> None:
     opened = through(portal, replace(config, key=("X-Weather-Key", KEY)), https, authority)
-    ask(opened, X_Weather_Key="mine")
+    ask(opened, X_Weather_Key="mine", Authorization="Bearer mine")
     assert https.asked[0].lower().count(b"x-weather-key:") == 1
     assert KEY.encode() in https.asked[0]
     assert b"mine" not in https.asked[0]
