@@ -139,6 +139,18 @@ def test_a_program_that_does_not_read_holds_no_more_than_a_window_in_the_cage(jo
     program.close()
 
 
+def test_no_more_than_a_window_leaves_the_cage_while_the_host_takes_nothing(joined: Joined) -> None:
+    program, stream = joined.connect()
+    program.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        for _ in range(64):
+            program.send(b"x" * 65536)
+            joined.turn()
+    joined.turn()
+    assert sum(map(len, stream._inbound)) == wire.PORTAL_WINDOW
+    program.close()
+
+
 def test_a_broken_connection_is_told_at_once(joined: Joined) -> None:
     program, stream = joined.connect()
     stream.put(b"never read")
