@@ -75,8 +75,8 @@ def radicale(radicale_of_session: RadicaleServer) -> RadicaleServer:
 
 
 @pytest.fixture
-def https(authority: Authority) -> Iterator[HttpServer]:
-    """An HTTPS server for `localhost`."""
+def wire_server(authority: Authority) -> Iterator[HttpServer]:
+    """An HTTPS server for `localhost` that answers byte by byte what a test says."""
     server = HttpServer(authority)
     yield server
     server.stop()

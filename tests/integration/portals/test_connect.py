@@ -61,10 +61,10 @@ def told(opened: Portal, request: bytes) -> tuple[int, str]:
 
 
 def test_a_program_speaks_its_own_tls_through_a_tunnel_to_a_granted_host(
-    portal: Open, https: HttpServer, authority: Authority
+    portal: Open, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, ("localhost", 443), to=https.port)
-    https.answer = plain(b"x" * 100_000)
+    opened = through(portal, ("localhost", 443), to=wire_server.port)
+    wire_server.answer = plain(b"x" * 100_000)
     context = ssl.create_default_context(cafile=str(authority.file))
     with tunnel(opened, "localhost:443") as (client, head):
         assert head.startswith(b"HTTP/1.1 200 ")
@@ -73,10 +73,10 @@ def test_a_program_speaks_its_own_tls_through_a_tunnel_to_a_granted_host(
             read = b""
             while len(read) < 100_000:
                 read += secure.recv(65536)
-    assert https.asked[0].startswith(b"GET /x ")
+    assert wire_server.asked[0].startswith(b"GET /x ")
     assert opened.codes() == []
     note = opened.notes[0]
-    assert (note.target, note.address) == ("CONNECT localhost:443", f"127.0.0.1:{https.port}")
+    assert (note.target, note.address) == ("CONNECT localhost:443", f"127.0.0.1:{wire_server.port}")
     assert note.bytes_down > 100_000
 
 
@@ -98,8 +98,8 @@ def test_bytes_sent_together_with_the_request_are_not_lost(portal: Open) -> None
 
 
 @pytest.mark.parametrize("target", ["a.files.example.com:443", "b.a.files.example.com:443", "A.Files.example.com:443"])
-def test_a_starred_domain_grants_the_hosts_below_it(portal: Open, https: HttpServer, target: str) -> None:
-    opened = through(portal, ("*.files.example.com", 443), to=https.port)
+def test_a_starred_domain_grants_the_hosts_below_it(portal: Open, wire_server: HttpServer, target: str) -> None:
+    opened = through(portal, ("*.files.example.com", 443), to=wire_server.port)
     with tunnel(opened, target) as (_, head):
         assert head.startswith(b"HTTP/1.1 200 ")
 
@@ -139,12 +139,12 @@ def test_a_starred_domain_grants_the_hosts_below_it(portal: Open, https: HttpSer
     ],
 )
 def test_a_tunnel_to_anywhere_else_is_refused_and_reaches_nobody(
-    portal: Open, https: HttpServer, target: str
+    portal: Open, wire_server: HttpServer, target: str
 ) -> None:
-    opened = through(portal, ("api.example.com", 443), ("*.files.example.com", 443), to=https.port)
+    opened = through(portal, ("api.example.com", 443), ("*.files.example.com", 443), to=wire_server.port)
     request = f"CONNECT {target} HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n".encode()
     assert told(opened, request) == (403, "egress.host_not_granted")
-    assert https.connections == 0
+    assert wire_server.connections == 0
     assert opened.codes() == ["egress.host_not_granted"]
 
 
@@ -160,20 +160,22 @@ def test_a_tunnel_to_anywhere_else_is_refused_and_reaches_nobody(
     ],
 )
 def test_a_request_that_is_no_tunnel_is_refused_with_its_reason(
-    portal: Open, https: HttpServer, request_text: str, answer: tuple[int, str]
+    portal: Open, wire_server: HttpServer, request_text: str, answer: tuple[int, str]
 ) -> None:
-    opened = through(portal, ("api.example.com", 443), to=https.port)
+    opened = through(portal, ("api.example.com", 443), to=wire_server.port)
     assert told(opened, request_text.encode()) == answer
-    assert https.connections == 0
+    assert wire_server.connections == 0
 
 
 @pytest.mark.parametrize(
     "address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00:ec2::254", "::ffff:10.0.0.1"]
 )
-def test_a_granted_name_at_a_private_address_is_not_reached(portal: Open, https: HttpServer, address: str) -> None:
-    opened = through(portal, ("api.example.com", 443), to=https.port, resolved=address)
+def test_a_granted_name_at_a_private_address_is_not_reached(
+    portal: Open, wire_server: HttpServer, address: str
+) -> None:
+    opened = through(portal, ("api.example.com", 443), to=wire_server.port, resolved=address)
     assert told(opened, b"CONNECT api.example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n") == (403, "egress.address")
-    assert https.connections == 0
+    assert wire_server.connections == 0
 
 
 def test_more_bytes_than_the_terms_end_the_tunnel(portal: Open) -> None:

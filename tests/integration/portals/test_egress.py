@@ -35,10 +35,11 @@ tools:
   execute_python:
     allow: [{}]
     egress: [api.example.com:8443, private.example.com:8443, both.example.com:8443]
+    sandbox: {wall: 60s}
   run_shell:
     allow: [{}]
     egress: [api.example.com:8443]
-    sandbox: {image: shell}
+    sandbox: {image: shell, wall: 60s}
   calculate_expression:
     allow: [{}]
 """

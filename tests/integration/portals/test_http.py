@@ -26,11 +26,11 @@ KEY = "sk-canary-0123456789abcdef"
 
 
 @pytest.fixture
-def config(https: HttpServer) -> HttpConfig:
+def config(wire_server: HttpServer) -> HttpConfig:
     return HttpConfig(
         resource="endpoint api",
-        origin=f"https://localhost:{https.port}",
-        authority=f"localhost:{https.port}",
+        origin=f"https://localhost:{wire_server.port}",
+        authority=f"localhost:{wire_server.port}",
         methods=frozenset({"GET", "POST", "HEAD"}),
         path_prefixes=("/v1",),
         key=("Authorization", f"Bearer {KEY}"),
@@ -39,14 +39,14 @@ def config(https: HttpServer) -> HttpConfig:
 
 
 @pytest.fixture
-def opened(portal: Open, config: HttpConfig, https: HttpServer, authority: Authority) -> Portal:
-    return through(portal, config, https, authority)
+def opened(portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority) -> Portal:
+    return through(portal, config, wire_server, authority)
 
 
 def through(
     portal: Open,
     config: HttpConfig,
-    https: HttpServer,
+    wire_server: HttpServer,
     authority: Authority,
     *,
     terms: PortalTerms = TERMS,
@@ -54,7 +54,7 @@ def through(
     resolve: Callable[[str, int], object] | None = None,
     host: str = "localhost",
 ) -> Portal:
-    upstream = Upstream(host=host, port=https.port, ca=authority.file, allow_private=resolve is None)
+    upstream = Upstream(host=host, port=wire_server.port, ca=authority.file, allow_private=resolve is None)
     shared = pace or Pace()
     options = {} if resolve is None else {"resolve": resolve}
 
@@ -101,25 +101,25 @@ def refusal(answer: tuple[int, bytes, dict[str, str]]) -> tuple[int, str]:
 
 
 def test_a_request_reaches_its_server_with_the_key_and_the_answer_comes_back(
-    opened: Portal, https: HttpServer
+    opened: Portal, wire_server: HttpServer
 ) -> None:
-    https.answer = plain(b'{"temperature": 21}', "200 OK", "Content-Type: application/json")
+    wire_server.answer = plain(b'{"temperature": 21}', "200 OK", "Content-Type: application/json")
     status, body, headers = ask(opened, "/v1/x?q=a%20b", Accept="application/json")
     assert (status, body, headers["content-type"]) == (200, b'{"temperature": 21}', "application/json")
-    (request,) = https.asked
+    (request,) = wire_server.asked
     assert request.startswith(b"GET /v1/x?q=a%20b HTTP/1.1\r\n")
     assert f"authorization: Bearer {KEY}".encode() in request
     assert opened.codes() == []
     note = opened.notes[0]
-    assert note.target == f"GET https://localhost:{https.port}/v1/x"
-    assert note.address == f"127.0.0.1:{https.port}"
+    assert note.target == f"GET https://localhost:{wire_server.port}/v1/x"
+    assert note.address == f"127.0.0.1:{wire_server.port}"
     assert note.bytes_up > 50
     assert note.bytes_down > len(body)
     assert KEY not in repr(note)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_arrives_whole(opened: Portal, https: HttpServer, chunked: bool) -> None:
+def test_a_body_arrives_whole(opened: Portal, wire_server: HttpServer, chunked: bool) -> None:
     content = bytes(range(256)) * 500
     client = http.client.HTTPConnection("127.0.0.1", opened.port, timeout=20)
     if chunked:
@@ -128,7 +128,7 @@ def test_a_body_arrives_whole(opened: Portal, https: HttpServer, chunked: bool) 
         client.request("POST", "/v1/x", content)
     assert client.getresponse().read() == b"fine"
     client.close()
-    _, _, body = https.asked[0].partition(b"\r\n\r\n")
+    _, _, body = wire_server.asked[0].partition(b"\r\n\r\n")
     assert (b"".join(_chunks(body)) if chunked else body) == content
 
 
@@ -143,50 +143,50 @@ def _chunks(body: bytes) -> Sequence[bytes]:
 
 
 def test_requests_on_one_connection_are_served_one_after_the_other_over_one_to_the_server(
-    opened: Portal, https: HttpServer
+    opened: Portal, wire_server: HttpServer
 ) -> None:
     client = http.client.HTTPConnection("127.0.0.1", opened.port, timeout=20)
     for number in range(5):
-        https.answer = plain(f"answer {number}".encode())
+        wire_server.answer = plain(f"answer {number}".encode())
         client.request("GET", f"/v1/{number}")
         assert client.getresponse().read() == f"answer {number}".encode()
     client.close()
-    assert https.connections == 1
+    assert wire_server.connections == 1
     assert opened.codes() == []
     assert opened.notes[0].target.count("GET ") == 5
 
 
-def test_a_kept_connection_that_the_server_gave_up_is_made_anew(opened: Portal, https: HttpServer) -> None:
+def test_a_kept_connection_that_the_server_gave_up_is_made_anew(opened: Portal, wire_server: HttpServer) -> None:
     client = http.client.HTTPConnection("127.0.0.1", opened.port, timeout=20)
-    https.answer = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nonce")
+    wire_server.answer = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nonce")
     for _ in range(3):
         client.request("GET", "/v1/x")
         assert client.getresponse().read() == b"once"
     client.close()
-    assert https.connections == 3
+    assert wire_server.connections == 3
 
 
-def test_a_head_request_and_answers_without_a_body_work(opened: Portal, https: HttpServer) -> None:
-    https.answer = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n")
+def test_a_head_request_and_answers_without_a_body_work(opened: Portal, wire_server: HttpServer) -> None:
+    wire_server.answer = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n")
     status, body, headers = ask(opened, method="HEAD")
     assert (status, body, headers["content-length"]) == (200, b"", "12345")
-    https.answer = raw(b"HTTP/1.1 204 No Content\r\n\r\n")
+    wire_server.answer = raw(b"HTTP/1.1 204 No Content\r\n\r\n")
     assert ask(opened)[:2] == (204, b"")
 
 
-def test_a_client_that_waits_for_100_continue_gets_it_from_the_portal(opened: Portal, https: HttpServer) -> None:
+def test_a_client_that_waits_for_100_continue_gets_it_from_the_portal(opened: Portal, wire_server: HttpServer) -> None:
     with socket.create_connection(("127.0.0.1", opened.port), timeout=20) as client:
         client.sendall(b"POST /v1/x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
         assert client.recv(100).startswith(b"HTTP/1.1 100")
         client.sendall(b"body")
         assert client.recv(1000).startswith(b"HTTP/1.1 200")
-    assert b"expect" not in https.asked[0].lower()
+    assert b"expect" not in wire_server.asked[0].lower()
 
 
 def test_an_answer_of_unknown_length_arrives_whole_and_an_old_client_gets_it_too(
-    opened: Portal, https: HttpServer
+    opened: Portal, wire_server: HttpServer
 ) -> None:
-    https.answer = raw(b"HTTP/1.1 200 OK\r\n\r\n", b"a" * 1000, b"b" * 1000)
+    wire_server.answer = raw(b"HTTP/1.1 200 OK\r\n\r\n", b"a" * 1000, b"b" * 1000)
     assert ask(opened)[1] == b"a" * 1000 + b"b" * 1000
     assert said(opened, b"GET /v1/x HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\n" + b"a" * 1000 + b"b" * 1000)
 
@@ -211,21 +211,21 @@ def test_an_answer_of_unknown_length_arrives_whole_and_an_old_client_gets_it_too
     ],
 )
 def test_what_the_endpoint_does_not_grant_is_refused_with_its_code_and_reaches_nobody(
-    opened: Portal, https: HttpServer, method: str, path: str, told: tuple[int, str]
+    opened: Portal, wire_server: HttpServer, method: str, path: str, told: tuple[int, str]
 ) -> None:
     answer = said(opened, f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     head, _, body = answer.partition(b"\r\n\r\n")
     assert (int(head.split()[1]), json.loads(body)["error"]["code"]) == told
-    assert (opened.codes(), https.asked, https.connections) == ([told[1]], [], 0)
+    assert (opened.codes(), wire_server.asked, wire_server.connections) == ([told[1]], [], 0)
 
 
-def test_a_second_request_behind_the_first_is_judged_like_the_first(opened: Portal, https: HttpServer) -> None:
+def test_a_second_request_behind_the_first_is_judged_like_the_first(opened: Portal, wire_server: HttpServer) -> None:
     granted = b"GET /v1/a HTTP/1.1\r\nHost: x\r\n\r\n"
     smuggled = b"GET /admin HTTP/1.1\r\nHost: x\r\n\r\n"
     answer = said(opened, granted + smuggled + granted)
     assert answer.count(b"HTTP/1.1 200") == 1
     assert b"egress.path_not_granted" in answer
-    assert [request.split()[1] for request in https.asked] == [b"/v1/a"]
+    assert [request.split()[1] for request in wire_server.asked] == [b"/v1/a"]
 
 
 @pytest.mark.parametrize(
@@ -244,22 +244,22 @@ def test_a_second_request_behind_the_first_is_judged_like_the_first(opened: Port
     ],
 )
 def test_a_message_that_two_servers_would_cut_differently_smuggles_nothing(
-    opened: Portal, https: HttpServer, body: bytes
+    opened: Portal, wire_server: HttpServer, body: bytes
 ) -> None:
     answer = said(opened, b"POST /v1/x HTTP/1.1\r\nHost: x\r\n" + body)
     assert b"HTTP/1.1 400" in answer
-    assert all(b"/admin HTTP" not in request for request in https.asked)
-    assert all(request.startswith(b"POST /v1/x HTTP/1.1\r\n") for request in https.asked)
+    assert all(b"/admin HTTP" not in request for request in wire_server.asked)
+    assert all(request.startswith(b"POST /v1/x HTTP/1.1\r\n") for request in wire_server.asked)
 
 
-def test_chunk_extensions_and_trailers_stay_on_the_cage_s_side(opened: Portal, https: HttpServer) -> None:
+def test_chunk_extensions_and_trailers_stay_on_the_cage_s_side(opened: Portal, wire_server: HttpServer) -> None:
     body = b"2;a=b;c\r\nok\r\n0\r\nX-Trailer: Authorization\r\nHost: evil.example\r\n\r\n"
     answer = said(opened, b"POST /v1/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
     assert answer.startswith(b"HTTP/1.1 200")
-    assert https.asked[0].endswith(b"\r\n\r\n2\r\nok\r\n0\r\n\r\n")
+    assert wire_server.asked[0].endswith(b"\r\n\r\n2\r\nok\r\n0\r\n\r\n")
 
 
-def test_the_client_s_host_credentials_and_disguises_reach_nobody(opened: Portal, https: HttpServer) -> None:
+def test_the_client_s_host_credentials_and_disguises_reach_nobody(opened: Portal, wire_server: HttpServer) -> None:
     headers = {
         "Host": "evil.example", "Authorization": "Bearer stolen", "Cookie": "session=stolen", "X-Api-Key": "stolen",
         "Proxy-Authorization": "stolen", "X-HTTP-Method-Override": "DELETE", "X-Original-URL": "/admin",
@@ -271,22 +271,22 @@ def test_the_client_s_host_credentials_and_disguises_reach_nobody(opened: Portal
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         client.sendall(f"GET /v1/x HTTP/1.1\r\n{lines}\r\n".encode())
         assert client.recv(1000).startswith(b"HTTP/1.1 200")
-    request = https.asked[0].decode().lower()
+    request = wire_server.asked[0].decode().lower()
     for word in ("evil.example", "stolen", "override", "/admin", "forwarded", "upgrade", "gzip", "x-hop", "trailers"):
         assert word not in request
-    assert f"host: localhost:{https.port}\r\n" in request
+    assert f"host: localhost:{wire_server.port}\r\n" in request
     assert "x-harmless: kept" in request
     assert request.count("authorization:") == 1
 
 
 def test_a_key_in_a_header_of_its_own_replaces_what_the_client_sent(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, replace(config, key=("X-Weather-Key", KEY)), https, authority)
+    opened = through(portal, replace(config, key=("X-Weather-Key", KEY)), wire_server, authority)
     ask(opened, X_Weather_Key="mine", Authorization="Bearer mine")
-    assert https.asked[0].lower().count(b"x-weather-key:") == 1
-    assert KEY.encode() in https.asked[0]
-    assert b"mine" not in https.asked[0]
+    assert wire_server.asked[0].lower().count(b"x-weather-key:") == 1
+    assert KEY.encode() in wire_server.asked[0]
+    assert b"mine" not in wire_server.asked[0]
 
 
 # --- redirects -----------------------------------------------------------------------------------------------------
@@ -301,12 +301,12 @@ def test_a_key_in_a_header_of_its_own_replaces_what_the_client_sent(
     ],
 )
 def test_a_redirect_within_the_grant_is_passed_back_as_a_path_and_not_followed(
-    opened: Portal, https: HttpServer, location: str, inside: str
+    opened: Portal, wire_server: HttpServer, location: str, inside: str
 ) -> None:
-    https.answer = plain(b"", "302 Found", f"Location: {location.replace('PORT', str(https.port))}")
+    wire_server.answer = plain(b"", "302 Found", f"Location: {location.replace('PORT', str(wire_server.port))}")
     status, _, headers = ask(opened)
     assert (status, headers["location"]) == (302, inside)
-    assert len(https.asked) == 1
+    assert len(wire_server.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -327,26 +327,26 @@ def test_a_redirect_within_the_grant_is_passed_back_as_a_path_and_not_followed(
         "file:///etc/passwd",
     ],
 )
-def test_a_redirect_to_anywhere_else_is_refused(opened: Portal, https: HttpServer, location: str) -> None:
-    there = location.replace("PORT", str(https.port))
-    https.answer = plain(b"go there", "307 Temporary Redirect", f"Location: {there}")
+def test_a_redirect_to_anywhere_else_is_refused(opened: Portal, wire_server: HttpServer, location: str) -> None:
+    there = location.replace("PORT", str(wire_server.port))
+    wire_server.answer = plain(b"go there", "307 Temporary Redirect", f"Location: {there}")
     status, code = refusal(ask(opened))
     assert (status, code in ("egress.redirect", "egress.bad_path", "egress.path_not_granted")) in (
         (502, True), (400, True), (403, True),
     )  # fmt: skip
-    assert len(https.asked) == 1
+    assert len(wire_server.asked) == 1
 
 
 # --- the secret ----------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_echoes_the_key_does_not_tell_it(opened: Portal, https: HttpServer) -> None:
+def test_a_server_that_echoes_the_key_does_not_tell_it(opened: Portal, wire_server: HttpServer) -> None:
     encoded = base64.b64encode(f"user:{KEY}".encode())
     echoed = b"You sent " + KEY.encode() + b" and " + encoded + b" and " + KEY.encode().hex().encode()
     length = str(len(echoed)).encode()
     for cut in range(0, len(echoed), 7):
         head = b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\nX-Echo: Bearer " + KEY.encode() + b"\r\n\r\n"
-        https.answer = raw(head, echoed[:cut], echoed[cut:])
+        wire_server.answer = raw(head, echoed[:cut], echoed[cut:])
         status, body, headers = ask(opened)
         assert (status, len(body)) == (200, len(echoed))
         together = repr(headers).encode() + body
@@ -355,13 +355,13 @@ def test_a_server_that_echoes_the_key_does_not_tell_it(opened: Portal, https: Ht
     assert "masked" in opened.notes[0].detail
 
 
-def test_a_compressed_answer_where_none_was_asked_for_is_refused(opened: Portal, https: HttpServer) -> None:
-    https.answer = plain(b"\x1f\x8b", "200 OK", "Content-Encoding: gzip")
+def test_a_compressed_answer_where_none_was_asked_for_is_refused(opened: Portal, wire_server: HttpServer) -> None:
+    wire_server.answer = plain(b"\x1f\x8b", "200 OK", "Content-Encoding: gzip")
     assert refusal(ask(opened)) == (502, "egress.encoded")
 
 
-def test_cookies_and_orders_to_browsers_do_not_come_down(opened: Portal, https: HttpServer) -> None:
-    https.answer = plain(b"x", "200 OK", "Set-Cookie: a=b", "Alt-Svc: h3", "Keep-Alive: 5", "X-Kept: yes")
+def test_cookies_and_orders_to_browsers_do_not_come_down(opened: Portal, wire_server: HttpServer) -> None:
+    wire_server.answer = plain(b"x", "200 OK", "Set-Cookie: a=b", "Alt-Svc: h3", "Keep-Alive: 5", "X-Kept: yes")
     headers = ask(opened)[2]
     assert headers.keys() & {"set-cookie", "alt-svc", "keep-alive"} == set()
     assert headers["x-kept"] == "yes"
@@ -371,7 +371,7 @@ def test_cookies_and_orders_to_browsers_do_not_come_down(opened: Portal, https: 
 
 
 def test_a_name_that_first_is_public_and_then_private_is_connected_as_it_was_judged(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
     """Rebinding: each connection resolves once; the private answer is refused, and no second look is taken."""
     answers = [["93.184.216.34"], ["127.0.0.1"], ["127.0.0.1"]]
@@ -382,26 +382,27 @@ def test_a_name_that_first_is_public_and_then_private_is_connected_as_it_was_jud
         return answers[1] if len(looked) > 1 else answers[0]
 
     opened = through(
-        portal, config, https, authority, resolve=resolve, host="api.example.com", terms=replace(TERMS, connect_s=0.3)
-    )
+        portal, config, wire_server, authority, resolve=resolve, host="api.example.com",
+        terms=replace(TERMS, connect_s=0.3),
+    )  # fmt: skip
     first, second = refusal(ask(opened)), refusal(ask(opened))
     assert first[1] in ("egress.timeout", "egress.unreachable")
     assert second == (403, "egress.address")
-    assert (len(looked), https.connections) == (2, 0)
+    assert (len(looked), wire_server.connections) == (2, 0)
 
 
 @pytest.mark.parametrize(
     "address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "0.0.0.0"]
 )
 def test_a_name_at_a_private_address_is_not_connected(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority, address: str
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority, address: str
 ) -> None:
     async def resolve(host: str, port: int) -> list[str]:
         return ["93.184.216.34", address]
 
-    opened = through(portal, config, https, authority, resolve=resolve, host="api.example.com")
+    opened = through(portal, config, wire_server, authority, resolve=resolve, host="api.example.com")
     assert refusal(ask(opened)) == (403, "egress.address")
-    assert https.connections == 0
+    assert wire_server.connections == 0
 
 
 def test_a_server_with_a_certificate_for_another_name_gets_no_request_and_no_key(
@@ -420,42 +421,42 @@ def test_a_server_with_a_certificate_for_another_name_gets_no_request_and_no_key
 
 
 def test_a_resource_is_asked_no_faster_than_its_rate(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, replace(config, rate=(2, 60)), https, authority)
+    opened = through(portal, replace(config, rate=(2, 60)), wire_server, authority)
     assert [ask(opened)[0] for _ in range(3)] == [200, 200, 429]
     assert int(ask(opened)[2]["retry-after"]) >= 1
-    assert len(https.asked) == 2
+    assert len(wire_server.asked) == 2
 
 
-def test_a_server_that_asked_to_be_left_alone_is_left_alone(opened: Portal, https: HttpServer) -> None:
-    https.answer = plain(b"slow down", "429 Too Many Requests", "Retry-After: 30")
+def test_a_server_that_asked_to_be_left_alone_is_left_alone(opened: Portal, wire_server: HttpServer) -> None:
+    wire_server.answer = plain(b"slow down", "429 Too Many Requests", "Retry-After: 30")
     status, body, _ = ask(opened)
     assert (status, body) == (429, b"slow down")
     assert refusal(ask(opened)) == (429, "egress.rate")
-    assert len(https.asked) == 1
+    assert len(wire_server.asked) == 1
 
 
 def test_more_bytes_than_the_terms_are_cut_off_and_the_client_can_tell(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, config, https, authority, terms=replace(TERMS, max_bytes_down=100_000))
-    https.answer = plain(b"x" * 1_000_000)
+    opened = through(portal, config, wire_server, authority, terms=replace(TERMS, max_bytes_down=100_000))
+    wire_server.answer = plain(b"x" * 1_000_000)
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
         ask(opened)
     assert opened.codes() == ["egress.bytes_down"]
 
 
 def test_each_answer_has_its_own_bound_on_one_connection(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, replace(config, max_answer=10_000), https, authority)
+    opened = through(portal, replace(config, max_answer=10_000), wire_server, authority)
     client = http.client.HTTPConnection("127.0.0.1", opened.port, timeout=20)
-    https.answer = plain(b"x" * 9_000)
+    wire_server.answer = plain(b"x" * 9_000)
     for _ in range(5):
         client.request("GET", "/v1/x")
         assert len(client.getresponse().read()) == 9_000
-    https.answer = plain(b"x" * 11_000)
+    wire_server.answer = plain(b"x" * 11_000)
     client.request("GET", "/v1/x")
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
         client.getresponse().read()
@@ -464,25 +465,25 @@ def test_each_answer_has_its_own_bound_on_one_connection(
 
 
 def test_an_answer_that_never_ends_is_cut_off_too(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, config, https, authority, terms=replace(TERMS, max_bytes_down=100_000))
+    opened = through(portal, config, wire_server, authority, terms=replace(TERMS, max_bytes_down=100_000))
 
     def endless(connection: socket.socket, _: bytes) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         while True:
             connection.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
 
-    https.answer = endless
+    wire_server.answer = endless
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
         ask(opened)
     assert opened.codes() == ["egress.bytes_down"]
 
 
 def test_a_body_larger_than_the_terms_is_refused(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, config, https, authority, terms=replace(TERMS, max_bytes_up=10_000))
+    opened = through(portal, config, wire_server, authority, terms=replace(TERMS, max_bytes_up=10_000))
     answer = said(opened, b"POST /v1/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + b"x" * 100_000)
     assert opened.codes() == ["egress.bytes_up"]
     assert answer == b"" or b" 413 " in answer
@@ -494,9 +495,9 @@ def test_a_body_larger_than_the_terms_is_refused(
     ids=["nothing", "half a head", "half a body"],
 )
 def test_a_client_that_stops_in_the_middle_is_let_go(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority, sent: bytes
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority, sent: bytes
 ) -> None:
-    opened = through(portal, config, https, authority, terms=replace(TERMS, idle_s=0.3))
+    opened = through(portal, config, wire_server, authority, terms=replace(TERMS, idle_s=0.3))
     with socket.create_connection(("127.0.0.1", opened.port), timeout=20) as client:
         client.sendall(sent)
         read = b""
@@ -507,9 +508,9 @@ def test_a_client_that_stops_in_the_middle_is_let_go(
 
 
 def test_a_head_that_comes_byte_by_byte_is_no_way_to_stay(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, config, https, authority, terms=replace(TERMS, idle_s=0.5))
+    opened = through(portal, config, wire_server, authority, terms=replace(TERMS, idle_s=0.5))
     ended = threading.Event()
     with socket.create_connection(("127.0.0.1", opened.port), timeout=20) as client:
 
@@ -527,14 +528,14 @@ def test_a_head_that_comes_byte_by_byte_is_no_way_to_stay(
         ended.set()
         thread.join()
     assert opened.codes() == ["egress.idle"]
-    assert https.connections == 0
+    assert wire_server.connections == 0
 
 
 def test_a_server_that_never_answers_is_given_up_and_the_client_is_told(
-    portal: Open, config: HttpConfig, https: HttpServer, authority: Authority
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority
 ) -> None:
-    opened = through(portal, config, https, authority, terms=replace(TERMS, idle_s=0.3))
-    https.answer = lambda connection, _: None
+    opened = through(portal, config, wire_server, authority, terms=replace(TERMS, idle_s=0.3))
+    wire_server.answer = lambda connection, _: None
     assert refusal(ask(opened)) == (504, "egress.idle")
 
 
@@ -549,13 +550,13 @@ def test_a_server_that_never_answers_is_given_up_and_the_client_is_told(
     ],
     ids=["no HTTP", "two lengths", "endless head", "another protocol", "nothing"],
 )
-def test_a_server_that_speaks_no_http_is_a_refusal(opened: Portal, https: HttpServer, answer: object) -> None:
-    https.answer = answer  # type: ignore[assignment]
+def test_a_server_that_speaks_no_http_is_a_refusal(opened: Portal, wire_server: HttpServer, answer: object) -> None:
+    wire_server.answer = answer  # type: ignore[assignment]
     assert refusal(ask(opened)) == (502, "egress.broken")
 
 
-def test_an_answer_that_breaks_off_is_an_error_for_the_client(opened: Portal, https: HttpServer) -> None:
-    https.answer = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b"x" * 10)
+def test_an_answer_that_breaks_off_is_an_error_for_the_client(opened: Portal, wire_server: HttpServer) -> None:
+    wire_server.answer = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b"x" * 10)
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
         ask(opened)
     assert opened.codes() == ["egress.broken"]

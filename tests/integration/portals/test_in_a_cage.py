@@ -20,6 +20,7 @@ from toolcage import CancelToken, Runtime, Session, ToolResult
 
 KEY = "sk-canary-0123456789abcdef"
 ISOLATIONS = ("container", "namespace", "session")
+ONLY_A_SESSION_KEEPS_ANYTHING = pytest.mark.parametrize("world", ["session"], indirect=True)
 RESOURCES = """
 version: 1
 endpoints:
@@ -86,7 +87,9 @@ def get(path, method="GET", body=None, **headers):
 class World:
     """One runtime with the tool in one isolation mode."""
 
-    def __init__(self, installation: Installation, isolation: str, https: HttpServer, authority: Authority) -> None:
+    def __init__(
+        self, installation: Installation, isolation: str, server: HttpServer, authority: Authority
+    ) -> None:
         folder = installation.folder
         tool = folder / f"portal_tool_{isolation}.py"
         tool.write_text(TOOL % {"isolation": isolation})
@@ -96,7 +99,7 @@ class World:
         finally:
             sys.path.remove(str(folder))
         resources = folder / "resources.yaml"
-        resources.write_text(RESOURCES % (https.port, authority.file))
+        resources.write_text(RESOURCES % (server.port, authority.file))
         tools = [module.RunWithEndpoint(), module.RunWithout()]
         self.runtime: Runtime = installation.runtime(POLICY, resources=resources, tools=tools)
         self.session: Session = self.runtime.session()
@@ -113,11 +116,11 @@ class World:
 
 @pytest.fixture(params=ISOLATIONS)
 def world(
-    request: pytest.FixtureRequest, installation: Installation, https: HttpServer, authority: Authority,
+    request: pytest.FixtureRequest, installation: Installation, wire_server: HttpServer, authority: Authority,
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:  # fmt: skip
     monkeypatch.setenv("TOOLCAGE_TEST_KEY", KEY)
-    return World(installation, request.param, https, authority)
+    return World(installation, request.param, wire_server, authority)
 
 
 def data_of(result: ToolResult) -> Any:
@@ -125,8 +128,8 @@ def data_of(result: ToolResult) -> Any:
     return result.data
 
 
-def test_a_tool_asks_its_endpoint_and_the_key_never_enters_the_cage(world: World, https: HttpServer) -> None:
-    https.answer = lambda connection, request: plain(request)(connection, b"")
+def test_a_tool_asks_its_endpoint_and_the_key_never_enters_the_cage(world: World, wire_server: HttpServer) -> None:
+    wire_server.answer = lambda connection, request: plain(request)(connection, b"")
     seen = data_of(world.run("""
         status, echoed = get("/v1/x?q=1")
         places = [open(f"/proc/self/{name}", "rb").read().decode("latin-1") for name in ("environ", "cmdline")]
@@ -134,17 +137,17 @@ def test_a_tool_asks_its_endpoint_and_the_key_never_enters_the_cage(world: World
     """))  # fmt: skip
     assert seen["status"] == 200
     assert KEY not in json.dumps(seen)
-    assert KEY.encode() in https.asked[0]
+    assert KEY.encode() in wire_server.asked[0]
     (record,) = world.connections()
     assert (record["portal"], record["kind"], record["verdict"], record["count"]) == ("api", "http", "closed", 1)
-    assert record["target"] == f"GET https://localhost:{https.port}/v1/x"
-    assert record["address"] == f"127.0.0.1:{https.port}"
+    assert record["target"] == f"GET https://localhost:{wire_server.port}/v1/x"
+    assert record["address"] == f"127.0.0.1:{wire_server.port}"
     assert record["bytes_up"] > 0
     assert record["bytes_down"] > 0
     assert KEY not in json.dumps(world.installation.records(), default=str)
 
 
-def test_a_refusal_is_told_to_the_tool_the_model_and_the_operator(world: World, https: HttpServer) -> None:
+def test_a_refusal_is_told_to_the_tool_the_model_and_the_operator(world: World, wire_server: HttpServer) -> None:
     told = world.run("""
         status, body = get("/admin")
         raise SystemExit(f"{status} {body}")
@@ -155,13 +158,13 @@ def test_a_refusal_is_told_to_the_tool_the_model_and_the_operator(world: World, 
     assert "egress.path_not_granted" in told.hint
     (record,) = world.connections()
     assert (record["verdict"], record["reason"]) == ("denied", "egress.path_not_granted")
-    assert https.asked == []
+    assert wire_server.asked == []
     granted = world.run("result = get('/v1/x')")
     assert (granted.success, "egress_denied" in granted.labels) == (True, False)
 
 
 def test_a_call_without_the_grant_has_no_portal_not_even_the_one_of_the_call_before(
-    world: World, https: HttpServer
+    world: World, wire_server: HttpServer
 ) -> None:
     assert data_of(world.run("result = get('/v1/x')")) == [200, "fine"]
     found = data_of(world.run("""
@@ -171,12 +174,11 @@ def test_a_call_without_the_grant_has_no_portal_not_even_the_one_of_the_call_bef
         result = {"portals": dict(context["portals"]), "open": [n for n in range(8090, 8130) if open_port(n)]}
     """, tool="run_without"))  # fmt: skip
     assert found == {"portals": {}, "open": []}
-    assert len(https.asked) == 1
+    assert len(wire_server.asked) == 1
 
 
-def test_a_connection_does_not_outlive_its_call(world: World, https: HttpServer) -> None:
-    if world.session.tools()[0].isolation != "session":
-        pytest.skip("only a session keeps anything of a call")
+@ONLY_A_SESSION_KEEPS_ANYTHING
+def test_a_connection_does_not_outlive_its_call(world: World, wire_server: HttpServer) -> None:
     first = data_of(world.run("""
         import builtins
         builtins.kept = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
@@ -193,7 +195,7 @@ def test_a_connection_does_not_outlive_its_call(world: World, https: HttpServer)
     """))  # fmt: skip
     assert first == "fine"
     assert second in ("", "ConnectionResetError", "BrokenPipeError")
-    assert [request.split()[1] for request in https.asked] == [b"/v1/one"]
+    assert [request.split()[1] for request in wire_server.asked] == [b"/v1/one"]
 
 
 TAKE_THE_PORT = """
@@ -224,12 +226,11 @@ result = get("/v1/x")
 """
 
 
+@ONLY_A_SESSION_KEEPS_ANYTHING
 @pytest.mark.parametrize("wake", [False, True], ids=["stopped between calls", "woken between calls"])
 def test_a_program_that_takes_the_port_between_calls_forges_no_answer(
-    world: World, https: HttpServer, wake: bool
+    world: World, wire_server: HttpServer, wake: bool
 ) -> None:
-    if world.session.tools()[0].isolation != "session":
-        pytest.skip("only a session keeps anything of a call")
     assert data_of(world.run(TAKE_THE_PORT % wake)) == [200, "fine"]
     time.sleep(0.3)
     second = world.run("result = get('/v1/x')")
@@ -239,7 +240,7 @@ def test_a_program_that_takes_the_port_between_calls_forges_no_answer(
         assert data_of(world.run("result = get('/v1/x')")) == [200, "fine"]
 
 
-def test_two_hundred_connections_in_a_row_leave_nothing_behind(world: World, https: HttpServer) -> None:
+def test_two_hundred_connections_in_a_row_leave_nothing_behind(world: World, wire_server: HttpServer) -> None:
     def counted() -> tuple[int, int]:
         return len(os.listdir("/proc/self/fd")), threading.active_count()
 
@@ -259,7 +260,7 @@ def test_two_hundred_connections_in_a_row_leave_nothing_behind(world: World, htt
 
 
 def test_a_program_that_opens_all_it_can_is_held_to_the_cap_and_the_next_call_works(
-    world: World, https: HttpServer
+    world: World, wire_server: HttpServer
 ) -> None:
     result = world.run("""
         held = []
@@ -275,12 +276,12 @@ def test_a_program_that_opens_all_it_can_is_held_to_the_cap_and_the_next_call_wo
         result = len(held) > 0
     """)
     assert result.status in ("ok", "tool_error")
-    assert https.connections <= 32
+    assert wire_server.connections <= 32
     assert data_of(world.run("result = get('/v1/x')")) == [200, "fine"]
 
 
 def test_cancelling_a_call_ends_its_connections(
-    world: World, https: HttpServer, eventually: Callable[..., bool]
+    world: World, wire_server: HttpServer, eventually: Callable[..., bool]
 ) -> None:
     arrived, gone = threading.Event(), threading.Event()
 
@@ -294,22 +295,22 @@ def test_cancelling_a_call_ends_its_connections(
             gone.set()
         raise EOFError
 
-    https.answer = hang
+    wire_server.answer = hang
     token = CancelToken()
     threading.Thread(target=lambda: (arrived.wait(30), token.cancel()), daemon=True).start()
     result = world.run("get('/v1/x')", cancel=token)
     assert result.status == "cancelled"
     assert gone.wait(20)
-    https.answer = plain(b"fine")
+    wire_server.answer = plain(b"fine")
     assert eventually(lambda: [record["verdict"] for record in world.connections()] == ["cancelled"])
     assert data_of(world.run("result = get('/v1/x')")) == [200, "fine"]
 
 
-def test_large_bodies_pass_both_ways_unchanged(world: World, https: HttpServer) -> None:
+def test_large_bodies_pass_both_ways_unchanged(world: World, wire_server: HttpServer) -> None:
     def mirror(connection: Any, request: bytes) -> None:
         plain(request.partition(b"\r\n\r\n")[2])(connection, b"")
 
-    https.answer = mirror
+    wire_server.answer = mirror
     assert data_of(world.run("""
         import hashlib
         content = os.urandom(3_000_000)
@@ -318,8 +319,8 @@ def test_large_bodies_pass_both_ways_unchanged(world: World, https: HttpServer) 
     """)) is True  # fmt: skip
 
 
-def test_without_the_key_nothing_runs(world: World, monkeypatch: pytest.MonkeyPatch, https: HttpServer) -> None:
+def test_without_the_key_nothing_runs(world: World, monkeypatch: pytest.MonkeyPatch, wire_server: HttpServer) -> None:
     monkeypatch.delenv("TOOLCAGE_TEST_KEY")
     refused = world.run("result = 1")
     assert (refused.status, refused.code) == ("unavailable", "resource.unusable")
-    assert https.connections == 0
+    assert wire_server.connections == 0

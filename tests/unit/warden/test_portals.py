@@ -144,7 +144,7 @@ def test_no_more_than_a_window_leaves_the_cage_while_the_host_takes_nothing(join
     program.setblocking(False)
     with contextlib.suppress(BlockingIOError):
         for _ in range(64):
-            program.send(b"x" * 65536)
+            program.send(b"x" * 50_001)
             joined.turn()
     joined.turn()
     assert sum(map(len, stream._inbound)) == wire.PORTAL_WINDOW
