@@ -12,7 +12,8 @@ setup: ## virtual environment, package, container engine and sandbox images, wha
 demo: setup ## a scripted agent at work in real cages, and the attacks that are stopped
 	@.venv/bin/toolcage demo
 
-test: setup test-servers ## all tests: unit, conformance, integration, security, short fuzzing, the repository itself
+test: test-servers ## all tests: unit, conformance, integration, security, short fuzzing, the repository itself
+	@scripts/setup.sh --all-images
 	@.venv/bin/pytest
 
 test-servers: ## the real servers that tests talk to: PostgreSQL, Dovecot, MediaWiki (Debian's); tests start them

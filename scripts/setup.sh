@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Makes this checkout ready to run: virtual environment, package, container engine, sandbox images. Does only what is
 # missing. As root on Debian or Ubuntu it installs and starts what it needs; anywhere else each missing thing is one
-# line on stderr and the exit code is 1. `--without-engine` stops after the package.
+# line on stderr and the exit code is 1. `--without-engine` stops after the package; `--all-images` also builds the large
+# image `data`, which the tests need.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly engine_wait_s=60
 readonly run_dir=${SETUP_RUN_DIR:-/run} # elsewhere for the tests of this script
+images=(python shell web)
+if [ "${1:-}" = --all-images ]; then images+=(data); fi
 failed=0
 apt_is_fresh=0
 
@@ -141,12 +144,12 @@ set_up_engine() {
 # --- sandbox images --------------------------------------------------------------------------------------------------
 
 set_up_images() {
-    if .venv/bin/toolcage images verify python shell >/dev/null 2>&1; then return; fi
+    if .venv/bin/toolcage images verify "${images[@]}" >/dev/null 2>&1; then return; fi
     if may_install && ! dpkg-query -W mmdebstrap debian-archive-keyring >/dev/null 2>&1; then
         install_packages mmdebstrap debian-archive-keyring
     fi
     say "building the sandbox images (once; about a minute)"
-    .venv/bin/toolcage images build python shell </dev/null || missing "the sandbox images: the build failed as shown above"
+    .venv/bin/toolcage images build "${images[@]}" </dev/null || missing "the sandbox images: the build failed as shown above"
 }
 
 set_up_environment

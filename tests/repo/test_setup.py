@@ -29,8 +29,8 @@ esac
 """
 CONSOLE = """
 case "$*" in
-    "images verify python shell") test -e "$HOME/images-built" ;;
-    "images build python shell") touch "$HOME/images-built" ;;
+    "images verify python shell web"*) test -e "$HOME/images-built" ;;
+    "images build python shell web"*) touch "$HOME/images-built" ;;
 esac
 """
 APT = """
@@ -111,7 +111,13 @@ def test_a_changed_pyproject_is_installed_again(machine: Machine) -> None:
 def test_missing_images_are_built(machine: Machine) -> None:
     (machine.folder / "engine-runs").touch()
     assert machine.run("setup.sh").returncode == 0
-    assert "images build python shell" in machine.asked("toolcage-console")
+    assert "images build python shell web" in machine.asked("toolcage-console")
+
+
+def test_the_large_image_is_built_for_the_tests_alone(machine: Machine) -> None:
+    (machine.folder / "engine-runs").touch()
+    assert machine.run("setup.sh", "--all-images").returncode == 0
+    assert "images build python shell web data" in machine.asked("toolcage-console")
 
 
 def test_without_engine_neither_engine_nor_images_are_looked_at(machine: Machine) -> None:
