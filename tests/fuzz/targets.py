@@ -40,7 +40,7 @@ from toolcage.cleaning.injection import suspect
 from toolcage.cleaning.marks import CONTROLS
 from toolcage.cleaning.pipeline import clean_text
 from toolcage.cli.scan import judge_of
-from toolcage.errors import PolicyError, Refused, ResourceError
+from toolcage.errors import DeclarationError, PolicyError, Refused, ResourceError
 from toolcage.facts.address import read as read_addresses
 from toolcage.facts.html import read as read_html
 from toolcage.facts.path import read_path
@@ -51,6 +51,13 @@ from toolcage.policy.load import load_role_text
 from toolcage.resources.load import read_resources
 from toolcage.screens import screen_facts
 from toolcage.strict_yaml import parse_document
+from toolcage.tools.admission import admit
+from toolcage.tools.base import ToolFailure, declaration_of
+from toolcage.tools.declared_api import read_file, write_file
+from toolcage.tools.endpoint_client import Answer, failure
+from toolcage.tools.openapi import declare_operations
+from toolcage.tools.openapi.document import parse_openapi
+from toolcage.tools.search_web import shown
 from toolcage.types import KINDS, OutputTerms, ToolDeclaration
 
 _TERMS = OutputTerms(max_bytes=1 << 20, redact=("secrets", "email"))
@@ -250,6 +257,38 @@ def resources(raw: bytes) -> None:
         _printable(error)
 
 
+def openapi(raw: bytes) -> None:
+    """A document becomes tools that every check of a declaration lets pass, or says in printable words why not."""
+    whole = b'{"openapi":"3.0.3","components":{"schemas":{"s":{"properties":{"s":{"$ref":"#/components/schemas/s"}}}}},'
+    for document in (
+        raw, whole + b'"paths":{"/a":{"post":' + raw + b"}}}",
+        whole + b'"paths":{"/a":{"get":{"parameters":[{"in":"query","name":"q","schema":' + raw + b"}]}}}}",
+        b"openapi: 3.0.3\npaths:\n  /a:\n    get:\n      parameters:\n" + raw,
+    ):  # fmt: skip
+        try:
+            made, _ = declare_operations(parse_openapi(document, "api"), suspect=lambda text: False)
+            for tool in read_file(write_file([item.spec for item in made]), "api.json") if made else ():
+                admit(declaration_of(tool))
+        except DeclarationError as error:
+            _printable(error)
+
+
+def endpoint_answers(raw: bytes) -> None:
+    """Whatever a server answers, a tool fails with a code of ours and words on one line, or has a value."""
+    made = failure(400 + len(raw) % 200, {"retry-after": text_of(raw)[:20]}, raw)
+    assert made.code.startswith("endpoint.")
+    assert "\n" not in made.message
+    answer = Answer(200, {"content-type": text_of(raw)[:60]}, raw, False)
+    assert isinstance(answer.text(), str)
+    try:
+        found = answer.json()
+    except ToolFailure:
+        return
+    lines = shown(found, 100).splitlines() if isinstance(found, list) and found else []
+    assert sum(line.startswith("Result ") for line in lines) == (len(found) if lines else 0)
+    assert sum(line.startswith("URL: ") for line in lines) == (len(found) if lines else 0)
+
+
 class _Cage:
     """A cage that sends this and hangs up, and reads whatever it is told."""
 
@@ -443,5 +482,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         parsing, screening, scanning, paths, urls, addresses, html, cleaning, cleaning_modes, streaming, detecting,
         frames, door, yaml, policies, resources, sending, mail_headers, mailbox_commands, database_starts,
         streams, requests, tunnels,
+        openapi, endpoint_answers,
     )
 }  # fmt: skip

@@ -48,6 +48,9 @@ PIECES = [
     b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"\x00\x00\x00\x0a\x00\x03\x00\x00u\x00", b"\x00\x00\x00\x10\x04\xd2\x16\x2e", b"replication\x00on\x00\x00",
     b"x HTTP/1.1\r\nHost: x\r\n", b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"3\r\nabc\r\n", b"0\r\n\r\n", b" HTTP/1.1\r\n\r\n",
     b"GET /v1/a HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /admin HTTP/1.1\r\nHost: x\r\n\r\n", b":443", b"api.example.com", b"Authorization: x\r\n", b"\x00\x00\x10",
+    b'{"operationId":"', b'","parameters":[{"in":"query","name":"', b'"schema":{', b'"type":"object"', b'"properties":{"', b'"$ref":"#/', b'"required":["',
+    b"        - {in: query, name: ", b'"enum":[', b'"pattern":"', b'"allOf":[', b'"default":', b'"requestBody":{"content":{"application/json":{"schema":',
+    b'[{"title":"', b'"content":"', b'"url":"', b"Result 2:", b"URL: ", b'"detail":{"error":"', b"charset=",
     b"\x00\x00\x00\x02\x01\x00\x00\x00\x00{}", b"\x01\x00\x00\x00\x00\x00\x00\x09", b"\x02\x00\x00\x00\x00\x00\x00\x05hello",
 ]  # fmt: skip
 BYTES = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=6), st.text(max_size=6).map(lambda t: t.encode("utf-8", "replace"))),

@@ -1,13 +1,15 @@
-"""A tool that asks its endpoint for something and then looks for the endpoint's key in all that it can read."""
+"""Tools for tests: one that asks its endpoint and looks for the key, and one that tells what its cage has loaded."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
 import socket
+import sys
 from typing import Any
 
 from servers.talker import LookForSecrets
+from toolcage import Tool
 
 
 class AskAndLook(LookForSecrets):
@@ -37,3 +39,16 @@ def _reached() -> list[str]:
             socket.create_connection((host, port), timeout=1).close()
             found.append(host)
     return found
+
+
+class LoadedModules(Tool):
+    """Which of some modules are there before it imports anything."""
+
+    name = "list_loaded"
+    description = "Lists modules that are loaded."
+    parameters = {"type": "object", "properties": {}}  # noqa: RUF012
+    image = "web"
+    isolation = "namespace"
+
+    def execute(self) -> list[str]:
+        return sorted({"bs4", "requests", "tavily", "wikipedia", "httpx"} & set(sys.modules))

@@ -1,4 +1,5 @@
-"""What OpenAI's images interface answers (`POST /v1/images/generations`), by its documentation.
+"""What OpenAI's images interface answers (`POST /v1/images/generations`), by its documentation and its own client
+(openai-python 3.57.0 was run against this server).
 
 Older models send a URL unless `response_format` says otherwise and refuse `output_format`; `gpt-image-*` always sends
 the picture and refuses `response_format`. Errors come as `{"error": {"message", "type", "code"}}`.

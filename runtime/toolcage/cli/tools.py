@@ -41,7 +41,7 @@ def from_openapi(
     """Declare one tool per operation of an OpenAPI document. Prints what was left out and what is still to be written.
     """
     from toolcage.cleaning.injection import suspect
-    from toolcage.tools.declared_api import write_file
+    from toolcage.tools.declared_api import MAX_OPERATIONS, write_file
     from toolcage.tools.openapi import declare_operations, endpoint_hint, grant_hint, read_openapi
     from toolcage.tools.registry import BUILTIN_NAMES
 
@@ -49,7 +49,7 @@ def from_openapi(
     declared, left_out = declare_operations(
         read, suspect=lambda text: suspect(text).suspected, reserved=frozenset(BUILTIN_NAMES)
     )
-    chosen = _chosen(declared, only or [], tag or [])
+    chosen = _chosen(declared, only or [], tag or [], MAX_OPERATIONS)
     specs = [item.spec for item in chosen]
     _write(output, write_file(specs))
     report = {
@@ -62,8 +62,8 @@ def from_openapi(
     typer.echo(json.dumps(report, indent=2) if as_json else _told(chosen, left_out, report, output))
 
 
-def _chosen(declared: Sequence[Declared], only: Sequence[str], tags: Sequence[str]) -> list[Declared]:
-    """Raises UsageError for a name that none has; DeclarationError where nothing is left."""
+def _chosen(declared: Sequence[Declared], only: Sequence[str], tags: Sequence[str], most: int) -> list[Declared]:
+    """Raises UsageError for a name that none has and for more than `most`; DeclarationError where nothing is left."""
     names = {str(item.spec["name"]) for item in declared}
     for name in only:
         if name not in names:
@@ -76,6 +76,8 @@ def _chosen(declared: Sequence[Declared], only: Sequence[str], tags: Sequence[st
     ]
     if not chosen:
         raise DeclarationError("no operation of the document became a tool")
+    if len(chosen) > most:
+        raise UsageError(f"{len(chosen)} operations are more than the {most} of one file; choose with --tag or --only")
     return chosen
 
 

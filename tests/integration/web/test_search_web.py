@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from servers.asker import LoadedModules
 from servers.canary import let_out, spellings
 from servers.https import Request, Response
 from servers.tavily import KEY, TavilyServer
+from toolcage import PoolTerms
 from toolcage.tools import WebSearchTool
 
 pytestmark = pytest.mark.docker
@@ -141,6 +143,7 @@ def test_a_service_that_asks_to_wait_is_left_alone_and_the_hint_says_until_when(
     first, second = search(query="x"), search(query="x")
     assert (first.code, second.code) == ("endpoint.rate_limited", "endpoint.rate_limited")
     assert "90 seconds" in first.hint
+    assert (first.retryable, second.retryable) == (True, True)
     assert len(tavily.requests) == 1
 
 
@@ -214,3 +217,11 @@ def test_a_page_that_speaks_to_the_model_is_flagged_and_can_be_withheld(
     strict = POLICY + "    output: {on_injection: withhold}\n"
     withheld = open_session(strict, tavily.resource()).call("search_web", {"query": "x"})
     assert (withheld.status, withheld.code, withheld.data) == ("blocked", "output.withheld", None)
+
+
+def test_a_warm_cage_has_the_search_clients_imported(installation: Any) -> None:
+    policy = "version: 1\nrole: r\ntools:\n  list_loaded:\n    allow: [{}]\n"
+    cold = installation.session(policy, tools=[LoadedModules()])
+    assert cold.call("list_loaded").data == []
+    warm = installation.session(policy, tools=[LoadedModules()], pool=PoolTerms(min_idle=1))
+    assert warm.call("list_loaded").data == ["bs4", "httpx", "requests", "tavily", "wikipedia"]
