@@ -25,7 +25,7 @@ from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock, build, verify
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
 from toolcage.cage.outcome import classify, exit_code
-from toolcage.cage.pool import Pool, PoolTerms
+from toolcage.cage.pool import MAX_AGE_S, Pool, PoolTerms, lease_for
 from toolcage.cage.recipe import known_images
 from toolcage.cage.report import MIB, CageReport, CallOrder
 from toolcage.cage.seccomp import load_profile
@@ -72,13 +72,15 @@ class Maker:
         compiled: CompiledModules | None = None,
         **spec: Any,
     ) -> CageRecipe:
-        terms = {"memory_bytes": 128 * MIB, "cpus": 1.0, "pids": 32, "tmp_bytes": 16 * MIB, **spec}
+        terms = {
+            "isolation": "container", "memory_bytes": 128 * MIB, "cpus": 1.0, "pids": 32, "tmp_bytes": 16 * MIB, **spec,
+        }  # fmt: skip
         contents = data or {}
         files = tuple(DataFile(name=name, size=len(content), sha256="0" * 64) for name, content in contents.items())
         return CageRecipe(
-            spec=CageSpec(image_id=self.image_id, isolation="container", data=files, **terms),
+            spec=CageSpec(image_id=self.image_id, data=files, **terms),
             accepted_ids=self.accepted,
-            seccomp=load_profile("container").text,
+            seccomp=load_profile("namespace" if terms["isolation"] == "namespace" else "container").text,
             modules=(),
             preload=(),
             data=contents,
@@ -423,6 +425,88 @@ def test_a_new_cage_that_does_not_come_up_is_an_error_and_is_removed(
     monkeypatch.setattr(live, "encode_bundle", lambda *_, **__: b"\x00\x00\x00\x02{}")
     with pytest.raises(EngineError, match="did not come up"):
         speaker.cage()
+
+
+def test_a_cage_is_lent_only_while_its_lease_outlasts_the_call(
+    speaker: Maker, eventually: Callable[..., bool]
+) -> None:
+    pool = Pool(speaker.engine, speaker.owner, PoolTerms(min_idle=1), lambda _text: None)
+    try:
+        short = speaker.recipe(lease_s=lease_for(1))
+        pool.warm(short)
+        assert eventually(lambda: pool.stats()["idle"] == 1)
+        (waiting,) = pool._shelves[short.spec.digest].idle
+        cage = pool.take(speaker.recipe(lease_s=lease_for(900)))
+        assert cage is not waiting
+        assert cage.recipe.lease_s - MAX_AGE_S > 900 + live.GRACE_S
+        pool.give_back(cage)
+        assert eventually(lambda: pool.stats()["coming"] == 0 and pool.stats()["idle"] == 1)
+        (waiting,) = pool._shelves[short.spec.digest].idle
+        assert pool.take(short) is waiting  # a longer lease serves a shorter call
+        pool.give_back(waiting)
+        assert eventually(lambda: pool.stats()["coming"] == 0 and pool.stats()["idle"] == 1)
+        (waiting,) = pool._shelves[short.spec.digest].idle
+        waiting.born -= MAX_AGE_S
+        cage = pool.take(short)
+        assert cage is not waiting
+        pool.give_back(cage)
+    finally:
+        pool.close()
+    speaker.cage()
+
+
+@pytest.mark.parametrize("aged", [False, True])
+def test_a_cage_that_serves_many_calls_comes_back_until_it_is_too_old(speaker: Maker, aged: bool) -> None:
+    pool = Pool(speaker.engine, speaker.owner, PoolTerms(min_idle=0), lambda _text: None)
+    try:
+        cage = pool.take(speaker.recipe(isolation="namespace"))
+        assert cage.call(order("1")).again
+        cage.born -= MAX_AGE_S if aged else 0
+        pool.give_back(cage)
+        assert pool.stats()["idle"] == (0 if aged else 1)
+    finally:
+        pool.close()
+    speaker.cage()
+
+
+def test_a_place_that_somebody_waits_for_is_theirs_and_is_not_refilled(
+    speaker: Maker, eventually: Callable[..., bool]
+) -> None:
+    pool = Pool(speaker.engine, speaker.owner, PoolTerms(min_idle=1, max_cages=2), lambda _text: None)
+    first, second = speaker.recipe(), speaker.recipe(pids=33)
+    try:
+        held = [pool.take(first), pool.take(first)]
+        given: list[LiveCage] = []
+        waiting = threading.Thread(target=lambda: given.append(pool.take(second)))
+        waiting.start()
+        assert eventually(lambda: pool.stats()["waiting"] == 1)
+        with pool._changed:
+            shelf = pool._shelves[first.spec.digest]
+            shelf.not_before, shelf.last_used = 0.0, time.monotonic() + 1  # the one that a refill would choose
+            pool._running.discard(held[0])
+            shelf.running -= 1
+            assert shelf.short
+            assert pool._lacking() is None
+            pool._changed.notify_all()
+        waiting.join(30)
+        assert [cage.recipe.spec for cage in given] == [second.spec]
+        assert pool.stats()["created"] == 3
+        for cage in (*held, *given):
+            pool.give_back(cage)
+    finally:
+        pool.close()
+    speaker.cage()
+
+
+@pytest.mark.parametrize("isolation", ["container", "namespace", "session"])
+def test_a_cage_whose_waiting_process_is_gone_closes_its_door_before_a_call_is_lost_on_it(
+    speaker: Maker, engine: docker.DockerClient, eventually: Callable[..., bool], isolation: str
+) -> None:
+    cage = speaker.cage(isolation=isolation)
+    assert cage.looks_alive()
+    program = "import os, signal; os.kill(-1, signal.SIGKILL)"  # all but process 1
+    engine.containers.get(cage.container).exec_run(["/usr/bin/python3", "-I", "-c", program])
+    assert eventually(lambda: not cage.looks_alive())
 
 
 # --- our own modules, compiled once for an image -------------------------------------------------------------------

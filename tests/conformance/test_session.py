@@ -22,7 +22,7 @@ from toolcage.cage.live import CageRecipe, Owner
 from toolcage.cage.pool import Pool, PoolBusy, PoolClosed
 from toolcage.cage.report import CallOrder
 from toolcage.cage.seccomp import load_profile
-from toolcage.cage.session_cages import IDLE_S, LEASE_S, Holder, SessionCages
+from toolcage.cage.session_cages import IDLE_S, Holder, SessionCages, session_lease_for
 from toolcage.cage.spec import MIB, CageSpec, weakenings
 from toolcage.errors import PolicyError, RuntimeClosedError
 from toolcage.state import default_state_dir
@@ -338,7 +338,7 @@ class Kept:
     def recipe(self) -> CageRecipe:
         return CageRecipe(
             spec=self.spec, accepted_ids=self.accepted, seccomp=load_profile("container").text, modules=(), preload=(),
-            data={}, lease_s=LEASE_S,
+            data={}, lease_s=session_lease_for(10),
         )  # fmt: skip
 
     def use(self, session: str = "s", code: str = "1", source: str = "x") -> tuple[str, bool]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolcage import PoolTerms, ToolResult
+from toolcage import CancelToken, PoolTerms, Runtime, ToolResult
+from toolcage.cage.pool import MAX_AGE_S
 
 pytestmark = pytest.mark.docker
 MIB = 1024 * 1024
@@ -21,6 +25,12 @@ tools:
     allow: [{}]
     sandbox: {memory: 64MiB, wall: 1s, pids: 16, tmp: 8MiB, cpus: 0.5}
     output: {max_bytes: 4KiB}
+"""
+
+WAITING = """
+version: 1
+role: coder
+tools: {execute_python: {allow: [{}], sandbox: {isolation: %s, wall: 60s}%s}}
 """
 
 
@@ -224,6 +234,62 @@ def test_more_calls_than_cages_wait_and_more_than_may_wait_are_busy(installation
     assert runtime.stats()["created"] == 2
     waited = max(item.usage.queue_s for item in results)
     assert waited > 0.5  # `wall` counts running only: both calls had their whole second
+
+
+@pytest.mark.threat("P55")
+@pytest.mark.parametrize("isolation", ["container", "session"])
+def test_a_call_that_is_cancelled_while_it_waits_leaves_its_place_to_others(
+    installation: Any, eventually: Any, isolation: str
+) -> None:
+    """In `container` the queue is the pool's, in `session` the session's own."""
+    weaker = "" if isolation == "container" else ", accept_weaker: to wait for a turn"
+    text = WAITING % (isolation, weaker)
+    runtime = installation.runtime(text, pool=PoolTerms(min_idle=0, max_cages=1, max_waiting=1, max_wait_s=60))
+    session = runtime.session()
+    begun = threading.Event()
+    ends = {name: CancelToken() for name in ("running", "waiting", "next")}
+    sleeping = "import time\nprint(1, flush=True)\ntime.sleep(50)"
+    with ThreadPoolExecutor(3) as threads:
+        def call(name: str) -> Future[ToolResult]:
+            return threads.submit(
+                session.call, "execute_python", {"code": sleeping}, cancel=ends[name],
+                on_output=lambda _stream, _text: begun.set(),
+            )  # fmt: skip
+
+        running = call("running")
+        assert begun.wait(30)
+        for name in ("waiting", "next"):
+            waiting = call(name)
+            assert eventually(lambda: _waiting(runtime) == 1)
+            ends[name].cancel()
+            assert waiting.result(30).status == "cancelled"
+            assert eventually(lambda: _waiting(runtime) == 0)
+        assert not running.done()
+        ends["running"].cancel()
+        assert running.result(30).status == "cancelled"
+
+
+def _waiting(runtime: Runtime) -> int:
+    sessions = runtime._means._sessions
+    assert sessions is not None
+    return runtime.stats()["waiting"] + sum(max(0, len(slot.turns) - 1) for slot in sessions._slots.values())
+
+
+@pytest.mark.parametrize("wall_s", [10, 600])
+def test_the_lease_of_a_cage_outlasts_its_call_at_whatever_age_it_is_lent(installation: Any, wall_s: int) -> None:
+    token = CancelToken()
+    found: list[float] = []
+
+    def look(_stream: str, _text: object) -> None:
+        found.extend(float(item.labels["toolcage.lease-until"]) for item in installation.containers())
+        token.cancel()
+
+    before = time.time()
+    session = installation.session(SMALL.replace("1s", f"{wall_s}s"))
+    session.call("execute_python", {"code": "import time\nprint(1, flush=True)\ntime.sleep(9)"}, cancel=token,
+                 on_output=look)  # fmt: skip
+    (lease,) = found
+    assert lease - before > MAX_AGE_S + wall_s
 
 
 @pytest.mark.parametrize("how", ["arguments", "bytes", "text", "file"])

@@ -5,7 +5,8 @@ that is idle never waits behind a creation. What was taken is replaced in the ba
 again only after a growing pause. Used cages end by themselves and are removed off the caller's path, a moment after
 their call, which would otherwise share the processor with its own cage's removal; `close` waits for that. A cap holds
 for running and idle cages together; at the cap, idle cages of other kinds make room, then callers wait in a bounded
-queue, then the answer is `busy`.
+queue, then the answer is `busy`; a caller whose call was given up meanwhile leaves the queue. No place is refilled
+while somebody waits for one. A cage is lent only at an age at which its lease outlasts the call (`lease_for`).
 """
 
 from __future__ import annotations
@@ -27,12 +28,21 @@ from toolcage.cage.spec import users_under
 from toolcage.errors import EngineError
 
 PING_IDLE_S: Final = 8.0
-MAX_IDLE_S: Final = 600.0
+MAX_AGE_S: Final = 600.0
+"""The age from which a cage is lent no more, and how long after its last use a kind of cage is kept ready."""
+LEASE_MARGIN_S: Final = 60.0
 BACKOFF_S: Final = (0.5, 30.0)
 REFILL_DELAY_S: Final = 0.03
 REMOVE_DELAY_S: Final = 0.1
 WORKERS: Final = 2
 OnProblem = Callable[[str], None]
+GivenUp = Callable[[], bool]
+"""Whether nobody wants the cage any more. Asked with a lock held: must not block."""
+
+
+def lease_for(wall_s: float) -> float:
+    """The lease of cages for calls of up to `wall_s`: one that is lent at the last moment still outlives its call."""
+    return MAX_AGE_S + max(240.0, wall_s) + LEASE_MARGIN_S
 
 
 class PoolBusy(Exception):
@@ -122,9 +132,10 @@ class Pool:
             shelf.last_used = time.monotonic()
             self._changed.notify_all()
 
-    def take(self, recipe: CageRecipe) -> LiveCage:
-        """A fresh cage: an idle one, else a new one. Raises PoolBusy, PoolClosed or EngineError."""
-        cage = self._take_idle_or_place(recipe)
+    def take(self, recipe: CageRecipe, given_up: GivenUp = lambda: False) -> LiveCage:
+        """A fresh cage: an idle one, else a new one. Raises PoolBusy, also for who has given up (see `look_again`),
+        PoolClosed or EngineError."""
+        cage = self._take_idle_or_place(recipe, given_up)
         if cage is not None:
             return cage
         try:
@@ -144,13 +155,18 @@ class Pool:
             raise PoolClosed
         return cage
 
-    def make(self, recipe: CageRecipe) -> LiveCage:
+    def look_again(self) -> None:
+        """Somebody who may be waiting has given up."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def make(self, recipe: CageRecipe, given_up: GivenUp = lambda: False) -> LiveCage:
         """A new cage that was on no shelf: its taker keeps it, and gives it back to have it removed. It counts like one
         that runs, and ends with the pool. Raises PoolBusy, PoolClosed or EngineError."""
         end = time.monotonic() + self._terms.max_wait_s
         with self._changed:
             while not self._closed and self._total() >= self._terms.max_cages and not self._evict(None):
-                self._queue_up(end)
+                self._queue_up(end, given_up)
             if self._closed:
                 raise PoolClosed
             self._making += 1
@@ -173,7 +189,7 @@ class Pool:
             self._changed.notify_all()
             return not self._closed
 
-    def _take_idle_or_place(self, recipe: CageRecipe) -> LiveCage | None:
+    def _take_idle_or_place(self, recipe: CageRecipe, given_up: GivenUp) -> LiveCage | None:
         """An idle cage, or None once there is room to create one (then counted as coming)."""
         end = time.monotonic() + self._terms.max_wait_s
         with self._changed:
@@ -183,7 +199,7 @@ class Pool:
                 shelf = self._shelf(recipe)
                 shelf.last_used, shelf.retired = time.monotonic(), False
                 self._size(shelf)
-                self._drop_dead(shelf)
+                self._drop_unfit(shelf, recipe)
                 if shelf.idle:
                     cage = shelf.idle.popleft()
                     self._lend(shelf, cage)
@@ -194,11 +210,11 @@ class Pool:
                 if self._total() < self._terms.max_cages or self._evict(shelf):
                     shelf.coming += 1
                     return None
-                self._queue_up(end)
+                self._queue_up(end, given_up)
 
-    def _queue_up(self, end: float) -> None:
+    def _queue_up(self, end: float, given_up: GivenUp) -> None:
         left = end - time.monotonic()
-        if left <= 0 or self._waiting >= self._terms.max_waiting:
+        if left <= 0 or given_up() or self._waiting >= self._terms.max_waiting:
             raise PoolBusy
         self._waiting += 1
         try:
@@ -214,7 +230,7 @@ class Pool:
             shelf = self._shelves.get(cage.recipe.spec.digest)
             if shelf is not None:
                 shelf.running = max(0, shelf.running - 1)
-            kept = cage.reusable and shelf is not None and not shelf.retired and not self._closed
+            kept = cage.reusable and _is_young(cage) and shelf is not None and not shelf.retired and not self._closed
             if kept and shelf is not None:
                 shelf.idle.appendleft(cage)
             self._changed.notify_all()
@@ -289,12 +305,15 @@ class Pool:
     def _total_coming(self) -> int:
         return self._making + sum(shelf.coming for shelf in self._shelves.values())
 
-    def _drop_dead(self, shelf: _Shelf) -> None:
-        """A cage that died on the shelf (the engine was restarted, somebody killed it) is nobody's call to lose."""
-        dead = [cage for cage in shelf.idle if not cage.looks_alive()]
-        for cage in dead:
-            shelf.idle.remove(cage)
-            self._doom(cage)
+    def _drop_unfit(self, shelf: _Shelf, recipe: CageRecipe) -> None:
+        """A cage that died on the shelf (the engine was restarted, somebody killed it), or whose lease may end before
+        the call, is nobody's call to lose."""
+        if shelf.recipe.lease_s < recipe.lease_s:
+            shelf.recipe = recipe
+        for cage in list(shelf.idle):
+            if not (_is_young(cage) and cage.recipe.lease_s >= recipe.lease_s and cage.looks_alive()):
+                shelf.idle.remove(cage)
+                self._doom(cage)
 
     def _evict(self, wanting: _Shelf | None) -> bool:
         """Makes room by giving up the idle cage of the kind that was used longest ago."""
@@ -309,7 +328,8 @@ class Pool:
         return any(shelf.short for shelf in self._shelves.values())
 
     def _lacking(self) -> _Shelf | None:
-        if self._total() >= self._terms.max_cages:
+        """The kind to make a cage of ahead, now. A place that somebody waits for is not refilled."""
+        if self._waiting or self._total() >= self._terms.max_cages:
             return None
         now = time.monotonic()
         lacking = [shelf for shelf in self._shelves.values() if shelf.short and shelf.not_before <= now]
@@ -385,13 +405,13 @@ class Pool:
             shelf.idle.remove(cage)
             shelf.coming += 1
         now = time.monotonic()
-        fit = now - cage.born < MAX_IDLE_S and now - shelf.last_used < MAX_IDLE_S and cage.ping()
+        fit = _is_young(cage) and now - shelf.last_used < MAX_AGE_S and cage.ping()
         with self._changed:
             shelf.coming -= 1
             keep = fit and not self._closed and len(shelf.idle) < shelf.wanted
             if keep:
                 shelf.idle.append(cage)
-            if now - shelf.last_used >= MAX_IDLE_S:
+            if now - shelf.last_used >= MAX_AGE_S:
                 shelf.wanted = 0
             self._changed.notify_all()
         if not keep:
@@ -420,3 +440,7 @@ class Pool:
         with self._changed:
             self._counts["removed"] += 1
         return True
+
+
+def _is_young(cage: LiveCage) -> bool:
+    return time.monotonic() - cage.born < MAX_AGE_S

@@ -18,12 +18,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolcage.cage.live import CageRecipe, LiveCage
-from toolcage.cage.pool import PING_IDLE_S, Pool, PoolBusy, PoolClosed, PoolTerms
+from toolcage.cage.pool import LEASE_MARGIN_S, PING_IDLE_S, GivenUp, Pool, PoolBusy, PoolClosed, PoolTerms
 
 IDLE_S: Final = 900.0
 AGE_S: Final = 4 * 3600.0
-LEASE_S: Final = AGE_S + 1800.0
-"""What such a cage is created with: it outlives the age at which it is ended, and the longest call."""
+
+
+def session_lease_for(wall_s: float) -> float:
+    """The lease of such a cage for calls of up to `wall_s`: it outlives the age at which it is ended, and a call."""
+    return AGE_S + max(1800.0, wall_s) + LEASE_MARGIN_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,20 +66,22 @@ class SessionCages:
         self._keeper = threading.Thread(target=self._keep, daemon=True, name="toolcage-sessions")
         self._keeper.start()
 
-    def take(self, holder: Holder, recipe: CageRecipe, source: Hashable) -> tuple[LiveCage, bool]:
+    def take(
+        self, holder: Holder, recipe: CageRecipe, source: Hashable, given_up: GivenUp = lambda: False
+    ) -> tuple[LiveCage, bool]:
         """The session's cage for this tool, and whether it is a fresh one in the place of one that was lost.
 
-        Waits for its turn. `source` tells the tool's source: another one gets another cage. Raises PoolBusy, PoolClosed
-        or EngineError.
+        Waits for its turn. `source` tells the tool's source: another one gets another cage. Raises PoolBusy, also for
+        who has given up (see `look_again`), PoolClosed or EngineError.
         """
         turn = object()
-        slot = self._await_turn(holder, turn)
+        slot = self._await_turn(holder, turn, given_up)
         try:
             cage = self._fitting(slot, recipe, source)
             lost = cage is None and slot.lost
             if cage is None:
                 self._make_room(slot)
-                cage = self._pool.make(recipe)
+                cage = self._pool.make(recipe, given_up)
             self._hold(slot, cage, source)
         except BaseException:
             self._pass_on(slot, turn)
@@ -97,6 +102,11 @@ class SessionCages:
         if not kept:
             self._pool.give_back(cage)
         return True
+
+    def look_again(self) -> None:
+        """Somebody who may be waiting for a turn has given up."""
+        with self._changed:
+            self._changed.notify_all()
 
     def end(self, session: str) -> None:
         """Ends the cages of a session: idle ones now, one that runs a call with that call."""
@@ -141,7 +151,7 @@ class SessionCages:
 
     # taking turns
 
-    def _await_turn(self, holder: Holder, turn: object) -> _Slot:
+    def _await_turn(self, holder: Holder, turn: object, given_up: GivenUp) -> _Slot:
         end = time.monotonic() + self._terms.max_wait_s
         with self._changed:
             if self._closed:
@@ -152,7 +162,7 @@ class SessionCages:
             slot.turns.append(turn)
             while slot.turns[0] is not turn:
                 left = end - time.monotonic()
-                if self._closed or slot.ended or left <= 0:
+                if self._closed or slot.ended or left <= 0 or given_up():
                     slot.turns.remove(turn)
                     raise PoolClosed if self._closed or slot.ended else PoolBusy
                 self._changed.wait(left)
@@ -183,6 +193,7 @@ class SessionCages:
             if cage is None:
                 return None
             same = cage.recipe.spec == recipe.spec and slot.source == source
+            same = same and cage.recipe.lease_s >= recipe.lease_s
             if same and not self._expired(slot) and cage.looks_alive():
                 return cage
             self._emptied(slot)

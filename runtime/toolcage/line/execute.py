@@ -110,6 +110,8 @@ class _Run:
             cage = self.cage
         if cage is not None:
             cage.kill()
+        else:
+            self.means.look_again()
 
 
 async def execute(
@@ -203,7 +205,7 @@ def _execute(run: _Run) -> CageOutput:
     try:
         run.exchange.fetch(authorized)
         opened = run.means.portals(authorized, run.session)
-        cage, lost = run.means.take(authorized, run.session)
+        cage, lost = run.means.take(authorized, run.session, lambda: run.cancelled)
     except PoolBusy:
         raise _unready("busy", "pool.busy", "every sandbox is in use", None) from None
     except PoolClosed:

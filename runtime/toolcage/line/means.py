@@ -25,10 +25,10 @@ from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock, verify
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
 from toolcage.cage.outcome import classify
-from toolcage.cage.pool import Pool, PoolClosed, PoolTerms
+from toolcage.cage.pool import GivenUp, Pool, PoolClosed, PoolTerms, lease_for
 from toolcage.cage.report import CageReport, CallOrder
 from toolcage.cage.seccomp import load_profile
-from toolcage.cage.session_cages import LEASE_S, Holder, SessionCages
+from toolcage.cage.session_cages import Holder, SessionCages, session_lease_for
 from toolcage.cage.spec import CageSpec
 from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
@@ -109,8 +109,11 @@ class Means:
         for container in sweep.sweep(engine, self._state_dir, self._owner):
             self._on_problem(f"removed container {container[:12]}, which a runtime that is gone left behind")
 
-    def take(self, authorized: AuthorizedCall, session: str) -> tuple[LiveCage, bool]:
-        """A cage for this call of that session, and whether it replaces one whose variables the session has lost.
+    def take(
+        self, authorized: AuthorizedCall, session: str, given_up: GivenUp = lambda: False
+    ) -> tuple[LiveCage, bool]:
+        """A cage for this call of that session, and whether it replaces one whose variables the session has lost. Who
+        has given up while waiting, and says so with `look_again`, leaves the queue.
 
         Raises PoolBusy, PoolClosed, ImageError, ResourceError or EngineError. Where the host cannot give `namespace`
         isolation, this and every later call gets `container`, the next stronger.
@@ -119,18 +122,27 @@ class Means:
         if recipe.spec.isolation == "session":
             name = authorized.valid.declaration.name
             assert self._sessions is not None
-            return self._sessions.take(Holder(session=session, tool=name), recipe, self._tool(name).shipment.digest)
-        return self._take(authorized, recipe), False
+            source = self._tool(name).shipment.digest
+            return self._sessions.take(Holder(session=session, tool=name), recipe, source, given_up)
+        return self._take(authorized, recipe, given_up), False
 
-    def _take(self, authorized: AuthorizedCall, recipe: CageRecipe) -> LiveCage:
+    def _take(self, authorized: AuthorizedCall, recipe: CageRecipe, given_up: GivenUp) -> LiveCage:
         try:
-            return self.pool().take(recipe)
+            return self.pool().take(recipe, given_up)
         except EngineError as error:
             if recipe.spec.isolation != "namespace" or NO_NAMESPACES not in str(error):
                 raise
         self._namespaces = False
         self._on_problem("this host does not give namespace isolation: container is used instead")
-        return self.pool().take(self.recipe(authorized))
+        return self.pool().take(self.recipe(authorized), given_up)
+
+    def look_again(self) -> None:
+        """Somebody who may be waiting for a cage has given up."""
+        with self._lock:
+            pool, sessions = self._pool, self._sessions
+        if pool is not None and sessions is not None:
+            pool.look_again()
+            sessions.look_again()
 
     def give_back(self, cage: LiveCage) -> None:
         """Takes a cage off a call's hands; also while closing."""
@@ -304,7 +316,7 @@ class Means:
             preload=(*PRELOAD[isolation], *ahead) if warm else (),
             data={snapshot.file.name: snapshot.content for snapshot in snapshots},
             compiled=self._compiled,
-            **({"lease_s": LEASE_S} if isolation == "session" else {}),
+            lease_s=session_lease_for(terms.wall_s) if isolation == "session" else lease_for(terms.wall_s),
         )
 
     def _image(self, name: str) -> tuple[str, frozenset[str], tuple[str, ...]]:

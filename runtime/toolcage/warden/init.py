@@ -184,6 +184,8 @@ class Warden:
             os._exit(1)  # what it could not load stands on stderr
         if not message:  # the tool killed it; its children are ours now and so is their status
             self._selector.unregister(self._spawn.fileno())
+            if self._call is None:
+                os._exit(1)  # nobody is left who could run a call: the host sees the door close
             return
         pid, status = zygote.STATUS.unpack(message)
         if pid == 0:
