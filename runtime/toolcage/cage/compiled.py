@@ -59,13 +59,19 @@ class CompiledModules:
 
     def _read(self, key: str) -> dict[str, bytes] | None:
         try:
-            _check_ours(os.lstat(self._folder), stat.S_ISDIR)
-            descriptor = os.open(self._folder / key, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:  # by descriptor: what was looked at is what is opened, whatever takes its name meanwhile
+            _check_ours(os.fstat(folder), stat.S_ISDIR)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with os.fdopen(os.open(key, flags, dir_fd=folder), "rb") as file:
                 _check_ours(os.fstat(file.fileno()), stat.S_ISREG)
                 return _opened(key, file.read(2 * CODE_BYTES))
         except (OSError, ValueError):
             return None
+        finally:
+            os.close(folder)
 
     def _write(self, key: str, code: Mapping[str, bytes]) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

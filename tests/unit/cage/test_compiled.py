@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolcage.cage import wire
+from toolcage.cage import compiled, wire
 from toolcage.cage.compiled import CODE_BYTES, KEPT_FILES, CompiledModules
 from toolcage.cage.door import Door, DoorMalformed
 from toolcage.cage.live import LiveCage
@@ -105,6 +105,25 @@ def test_what_another_user_could_have_put_there_is_not_believed(
     assert read(tmp_path) == CODE
     expose(kept)
     assert read(tmp_path) is None
+
+
+def test_a_folder_that_takes_the_place_of_the_one_that_was_looked_at_is_not_read(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CompiledModules(tmp_path / "theirs").keep(IMAGE, SOURCES, dict.fromkeys(SOURCES, b"planted"))
+    check = compiled._check_ours
+
+    def swapping(*given: Any) -> None:
+        check(*given)
+        if kept.parent.exists() and (tmp_path / "theirs").exists():
+            kept.parent.rename(tmp_path / "away")
+            (tmp_path / "theirs" / "compiled").rename(kept.parent)
+            (tmp_path / "theirs").rmdir()
+
+    monkeypatch.setattr(compiled, "_check_ours", swapping)
+    assert read(tmp_path) == CODE
+    monkeypatch.undo()
+    assert read(tmp_path) == dict.fromkeys(SOURCES, b"planted")  # it did lie there
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
