@@ -288,11 +288,14 @@ def test_a_tool_reaches_the_granted_calendar_and_no_other_path_or_method(
         assert answer.startswith("HTTP/1.1 4"), (path, answer)
         assert "egress." in answer, (path, answer)
         assert "private-canary" not in answer
-    for method in ("MKCALENDAR", "MOVE", "COPY", "PROPPATCH", "POST", "ACL", "LOCK"):
-        answer = ask(method, "/bot/team/", "Destination: /bot/private/q.ics")
+    put(radicale, "a.ics", ics("SUMMARY:Lunch", "DTSTART:20260504T100000Z", "DURATION:PT1H"))
+    methods = ("MKCALENDAR", "MOVE", "COPY", "PROPPATCH", "POST", "ACL", "LOCK")
+    for method in (*methods, "PUT", "DELETE"):  # the last two since the tool does not declare that it writes
+        answer = ask(method, "/bot/team/a.ics", "Destination: /bot/private/q.ics")
         assert "egress.method_not_granted" in answer, (method, answer)
     status, _ = radicale.request("GET", "/bot/private/p.ics")
     assert status == 200
+    assert "SUMMARY:Lunch" in stored(radicale, "a.ics")
 
 
 def test_a_calendar_that_may_only_be_read_takes_no_change(

@@ -81,7 +81,8 @@ def _makers(authorized: AuthorizedCall, resources: Resources, pace: Pace, resolv
         if kind == "endpoint":
             yield partial(_endpoint, resources.endpoint(name), wall_s, pace, resolve)
         elif kind == "calendar":
-            yield partial(_calendar, resources.calendar(name), wall_s, pace, resolve)
+            writes = "writes" in authorized.valid.declaration.effects
+            yield partial(_calendar, resources.calendar(name), writes, wall_s, pace, resolve)
     if authorized.egress:
         granted = frozenset((target.host, target.port) for target in authorized.egress)
         yield partial(_proxy, connect.ConnectConfig(granted=granted), wall_s, resolve)
@@ -152,8 +153,9 @@ def _endpoint(endpoint: Endpoint, wall_s: float, pace: Pace, resolve: Resolve, p
     return _opened(endpoint.name, "http", port, terms, serve, endpoint.base_path, secrets)
 
 
-def _calendar(calendar: Calendar, wall_s: float, pace: Pace, resolve: Resolve, port: int) -> Opened:
-    """CalDAV is HTTP: the collection and what lies below it, to be changed only where the resource says so."""
+def _calendar(calendar: Calendar, writes: bool, wall_s: float, pace: Pace, resolve: Resolve, port: int) -> Opened:
+    """CalDAV is HTTP: the collection and what lies below it, to be changed only where the resource says so and by a
+    tool that declares it: what reads invitations of strangers cannot be talked into changing anything."""
     key: tuple[str, str] | None = None
     secrets: tuple[str, ...] = ()
     if calendar.user is not None and calendar.password is not None:
@@ -162,7 +164,7 @@ def _calendar(calendar: Calendar, wall_s: float, pace: Pace, resolve: Resolve, p
         key, secrets = ("Authorization", f"Basic {token}"), (password, token)
     config = http.HttpConfig(
         resource=f"calendar {calendar.name}",
-        methods=_READS | _WRITES if calendar.access == "rw" else _READS,
+        methods=_READS | _WRITES if writes and calendar.access == "rw" else _READS,
         path_prefixes=(calendar.path, calendar.path.rstrip("/") or "/"),
         key=key,
         secrets=secrets,
