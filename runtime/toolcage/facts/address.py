@@ -2,7 +2,8 @@
 
 A small grammar on purpose: `local@domain`, `Name <local@domain>`, quoted names and quoted local parts, commas or
 semicolons between several. What mail programs read differently (comments, groups, routes, encoded words, a second
-unquoted `@`) is unreadable here, and the screen refuses it. Domains are read as hosts are: one ASCII form for every
+unquoted `@`, a local part with `%` or `!`, which servers take for a route to another domain) is unreadable here, and
+the screen refuses it. Domains are read as hosts are: one ASCII form for every
 spelling. Line ends and NUL count wherever they stand, inside quotes and percent-encoded too (GHSA-g7hc-96xr-gvvx).
 """
 
@@ -133,7 +134,12 @@ def _is_name(name: str) -> bool:
 
 
 def _is_local(local: str) -> bool:
-    """A dot-atom (letters of any script), or a short quoted string without an `@` or a bracket in it."""
+    """A dot-atom (letters of any script), or a short quoted string without an `@` or a bracket in it.
+
+    Without `%` and `!`: a server for the domain may deliver `eve%evil.example` and `evil.example!eve` elsewhere.
+    """
+    if "%" in local or "!" in local:
+        return False
     if local.startswith('"') and local.endswith('"') and 2 < len(local) <= 66:
         return not re.search(r'["<>@,;\\]', local[1:-1])
     return _LOCAL.fullmatch(local) is not None and ".." not in local and local[0] != "." and local[-1] != "."

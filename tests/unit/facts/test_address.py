@@ -45,6 +45,10 @@ def test_plain_addresses_are_read_with_one_form_of_the_domain(text: str, mailbox
         'Ana" <a@b.com>',
         "a@b.com>",
         "ana@exa mple.com",
+        "eve%evil.example@example.com",
+        "evil.example!eve@example.com",
+        "Ana <eve%evil.example@example.com>",
+        '"eve%evil.example"@example.com',
     ],
 )
 def test_what_mail_programs_read_differently_is_unreadable(text: str) -> None:
