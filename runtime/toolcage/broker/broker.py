@@ -3,7 +3,9 @@
 A passage exists as long as its call: `end` cancels what still runs and returns when every connection is over. Each
 connection is bounded by its portal's terms, whatever its handler does; a handler's own fault is a failed connection and
 nothing else. What is known of each is told to `on_record` when it is over, up to RECORDS of one call one by one, the
-rest as a sum. It decides nothing: where a portal leads is in the handler that its `Way` holds.
+rest as sums of those that reached the same, and a call that reaches more different things than SUMS is let reach no
+more: nothing is reached that no record names. It decides nothing: where a portal leads is in the handler that its `Way`
+holds.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from toolcage.broker.client import Client, RawStream
 from toolcage.broker.stream import ClientStream, Connection, Denied, PortalTerms
 
 RECORDS: Final = 64
+SUMS: Final = 1000
 DENIALS: Final = 8
 END_S: Final = 5.0
 _LOG: Final = logging.getLogger("toolcage")
@@ -112,7 +115,7 @@ class Passage:
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: dict[str, int] = dict.fromkeys(ways, 0)
         self._told = 0
-        self._sums: dict[tuple[str, str, str], Record] = {}
+        self._sums: dict[tuple[str, str, str, str], Record] = {}
         self._denials: list[Connection] = []
 
     def connect(self, portal: str, raw: RawStream) -> None:
@@ -129,7 +132,16 @@ class Passage:
             ending.close()
         except (TimeoutError, concurrent.futures.CancelledError):
             _LOG.warning("connections of a call were not over within %g s of its end", END_S)
+            self._tell_unfinished()
         return tuple(self._denials)
+
+    def _tell_unfinished(self) -> None:
+        """That a connection was there is on record even when its end is not known."""
+        for portal, count in self._open.items():
+            if count:
+                note = Connection(portal=portal, kind=self._ways[portal].kind)
+                _settle(note, "open", "egress.internal", "", f"not over within {END_S:g} s of the call's end")
+                self._on_record(Record(connection=note, seconds=END_S, count=count))
 
     # in the loop
 
@@ -165,6 +177,8 @@ class Passage:
             if place > way.terms.max_connections:
                 text = f"more than {way.terms.max_connections} connections to this portal are open at once"
                 raise Denied("egress.connections", text)
+            if len(self._sums) + len(self._tasks) > SUMS:
+                raise Denied("egress.connections", "the call has reached more different things than can be recorded")
             async with asyncio.timeout(way.terms.total_s):
                 await way.serve(client, note)
         except Denied as denied:
@@ -196,7 +210,7 @@ class Passage:
         if self._told <= RECORDS:
             self._on_record(record)
             return
-        key = (note.portal, note.verdict, note.reason)
+        key = (note.portal, note.verdict, note.reason, note.target if note.address else "")
         self._sums[key] = _sum(self._sums.get(key), record)
 
 

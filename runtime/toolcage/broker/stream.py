@@ -86,10 +86,14 @@ class Connection:
     message: str = ""
     detail: str = ""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more that is asked for could be noted: then nothing more may be asked."""
+        return len(self.target) >= TARGET_CHARS
+
     def add_target(self, target: str) -> None:
-        """One more thing that was asked for on this connection. Of very many, the first are kept."""
-        if len(self.target) < TARGET_CHARS:
-            self.target = f"{self.target}; {target}" if self.target else target
+        """One more thing that was asked for on this connection."""
+        self.target = f"{self.target}; {target}" if self.target else target
 
     def count_up(self, count: int, terms: PortalTerms) -> None:
         """Counts bytes that leave the cage. Raises Denied (`egress.bytes_up`) above the terms."""

@@ -1,15 +1,15 @@
 """The audit rail of one call: an intent record before anything runs, exactly one closing record on every path.
 
 It gathers what the stages learned as they pass and writes it in two durable records. If the intent cannot be written,
-nothing runs. If the closing cannot be written, the result is withheld: a run that leaves no trace did not happen for
-the caller. Arguments are recorded as canonical text, so that a decision can be replayed; of a call that was refused
-before any policy was asked, large ones are recorded by their digest alone, so that no caller fills the log for nothing.
+nothing runs. If the closing, or the record of one of the call's connections, cannot be written, the result is withheld:
+what leaves no trace did not happen for the caller. Arguments are recorded as canonical text, so that a decision can be
+replayed; of a call that was refused before any policy was asked, large ones are recorded by their digest alone, so that
+no caller fills the log for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Final
 
 from toolcage.audit.log import AuditLog, Ticket
@@ -28,6 +28,8 @@ class Trail:
     def __init__(self, log: AuditLog, *, call_id: str, session: str, role: str, policy_digest: str) -> None:
         self._log = log
         self._intent: Ticket | None = None
+        self._connections: list[Ticket] = []
+        self._unrecorded: AuditError | UsageError | None = None
         self._fields: dict[str, str | None] = {
             "call_id": call_id, "session": session, "role": role, "policy_digest": policy_digest,
         }  # fmt: skip
@@ -72,8 +74,8 @@ class Trail:
         self._fields["released_by"] = by
 
     def connected(self, record: Record) -> None:
-        """Writes that a connection of the call is over. Called in the broker's thread; the closing record, which comes
-        later, cannot be written either where this cannot."""
+        """Writes that a connection of the call is over. Called in the broker's thread. Where it fails, `close` says so:
+        the log may have been mended by then, and this record would still be missing."""
         note = record.connection
         detail: dict[str, JSON] = {
             "call_id": self.call_id, "tool": self._fields.get("tool"), "portal": note.portal, "kind": note.kind,
@@ -82,11 +84,15 @@ class Trail:
             "detail": note.detail[:1000], "count": record.count,
         }  # fmt: skip
         told = {name: value for name, value in detail.items() if value not in ("", None)}
-        with contextlib.suppress(AuditError, UsageError):
-            self._log.append(
+        try:
+            ticket = self._log.append(
                 Event(type="connection", session=self._fields["session"], role=self._fields["role"],
                       policy_digest=self._fields["policy_digest"], detail=told)
             )  # fmt: skip
+        except (AuditError, UsageError) as error:
+            self._unrecorded = error
+        else:
+            self._connections.append(ticket)
 
     @property
     def call_id(self) -> str:
@@ -107,7 +113,8 @@ class Trail:
         self._intent = ticket
 
     async def close(self, refusal: Refusal | None, usage: Usage) -> str:
-        """Writes how the call ended, waits until it is durable and returns the record's id. Raises AuditError."""
+        """Writes how the call ended, waits until it is durable, the records of its connections too, and returns its id.
+        Raises AuditError."""
         if "decision" not in self._fields and len(self._fields.get("arguments") or "") > MOST_REFUSED_BYTES:
             del self._fields["arguments"]
         closing = Closing(
@@ -121,6 +128,10 @@ class Trail:
         )
         ticket = self._log.append(closing)
         await ticket.durable()
+        for earlier in self._connections:
+            await earlier.durable()
+        if self._unrecorded is not None:
+            raise AuditError(f"a connection of the call could not be recorded: {self._unrecorded}")
         return ticket.audit_id
 
 
