@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
@@ -32,7 +33,12 @@ from toolcage.broker.target import check_path, split_target
 from toolcage.facts.url import read_url
 
 _REDIRECTS: Final = frozenset((300, 301, 302, 303, 305, 307, 308))
+MOST_INTERIM: Final = 16
+FRAMED: Final = 2
+"""So many times the most that an answer may be may come from its server, with all that frames it."""
+SHOWN_PATH: Final = 300
 _SLOW_DOWN: Final = frozenset((429, 503))
+_REPEATABLE: Final = frozenset(("GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT", "PUT", "DELETE"))
 
 
 class Server(Protocol):
@@ -104,11 +110,11 @@ class _Served:
         self._reader = BufferedReader(client, count=lambda size: note.count_up(size, terms), idle_s=terms.idle_s)
         self._server: Server | None = None
         self._upstream: h11.Connection | None = None
-        self._answering, self._answered = False, 0
+        self._answering, self._answered, self._arrived = False, 0, 0
 
     async def run(self) -> None:
         while True:
-            self._answering, self._answered = False, 0
+            self._answering, self._answered, self._arrived = False, 0, 0
             head = await self._next_head()
             if head is None:
                 return
@@ -130,7 +136,7 @@ class _Served:
     def _judge(self, head: RequestHead) -> str:
         """The target to ask for. Raises Denied."""
         path, query = split_target(head.target)
-        self._note.add_target(f"{head.method} {self._config.origin}{path[:300]}")
+        self._note.add_target(f"{head.method} {self._config.origin}{_shown(path)}")
         if head.method not in self._config.methods:
             text = f"the method {head.method} is not granted for this resource"
             raise Denied("egress.method_not_granted", text, f"{head.method} {path[:300]}")
@@ -145,7 +151,7 @@ class _Served:
         try:
             if not isinstance(_next_from_client(inside), h11.Request):
                 raise bad("is not one")
-            fresh = await self._connect()
+            fresh = await self._connect(anew=head.method not in _REPEATABLE)
             asked = h11.Request(method=head.method, target=target, headers=self._headers_up(head))
             try:
                 await self._send(asked)
@@ -155,7 +161,7 @@ class _Served:
                 if fresh or head.has_body:
                     raise
                 self.hang_up()  # a kept connection that its server had given up
-                await self._connect()
+                await self._connect(anew=True)
                 await self._send(asked)
                 await self._pass_body(inside)
                 answered = await self._begin_answer()
@@ -169,9 +175,11 @@ class _Served:
         text = "the server of this resource broke off or did not speak HTTP"
         return Denied("egress.broken", text, f"{self._config.origin}: {type(error).__name__}: {error}")
 
-    async def _connect(self) -> bool:
-        """Whether the connection to the server is a new one."""
-        if self._upstream is not None and self._upstream.states == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
+    async def _connect(self, *, anew: bool) -> bool:
+        """Whether the connection to the server is a new one. What must not be asked twice never meets a kept one: where
+        that breaks, nobody knows whether the server has read the request."""
+        over = None if self._upstream is None else self._upstream.states
+        if self._upstream is not None and not anew and over == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
             self._upstream.start_next_cycle()
             return False
         self.hang_up()
@@ -202,11 +210,11 @@ class _Served:
                 raise Ended
 
     def _headers_up(self, head: RequestHead) -> Headers:
-        headers = [("host", self._config.authority), *going_up(head.headers), ("accept-encoding", "identity")]
-        if self._config.key is not None:
-            name, value = self._config.key
-            headers = [item for item in headers if item[0] != name.lower()]
-            headers.append((name.lower(), value))
+        key = self._config.key
+        passed = going_up(head.headers, None if key is None else key[0])
+        headers = [("host", self._config.authority), *passed, ("accept-encoding", "identity")]
+        if key is not None:
+            headers.append((key[0].lower(), key[1]))
         length = head.value("content-length")
         if length is not None:
             headers.append(("content-length", length))
@@ -231,27 +239,39 @@ class _Served:
     # down
 
     async def _begin_answer(self) -> h11.Response:
-        while True:
+        for _ in range(MOST_INTERIM):
             event = await self._next_from_server()
             if isinstance(event, h11.Response):
                 return event
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
-                raise h11.RemoteProtocolError("no answer to the request")
+                break
+        raise h11.RemoteProtocolError("no answer to the request")
 
     async def _next_from_server(self) -> Any:
         assert self._upstream is not None
         assert self._server is not None
+        await asyncio.sleep(0)  # what has come may hold thousands of tiny events: other calls' connections get a turn
         while (event := self._upstream.next_event()) is h11.NEED_DATA:
             async with asyncio.timeout(self._terms.idle_s):
                 piece = await self._server.read(CHUNK)
+            self._count_arrived(len(piece))
             self._upstream.receive_data(piece)
         return event
+
+    def _count_arrived(self, size: int) -> None:
+        """An answer counts as it comes too, with frames, extensions and interim answers. Raises Denied."""
+        self._arrived += size
+        if self._arrived > FRAMED * self._config.max_answer + MAX_HEAD:
+            raise Denied("egress.bytes_down", f"the answer is larger than {self._config.max_answer} bytes")
 
     async def _answer(self, head: RequestHead, inside: h11.Connection, response: h11.Response) -> bool:
         mask = Mask(self._config.secrets)
         received = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers]
         self._hold_back(response.status_code, received)
         headers = self._headers_down(head, response.status_code, received)
+        last = self._note.is_full  # one more request would stand in no record
+        if last:
+            headers.append(("connection", "close"))
         masked = [(name.encode("ascii"), mask.whole(value.encode("latin-1"))) for name, value in headers]
         self._answering = True
         await self._tell_client(inside.send(h11.Response(status_code=response.status_code, headers=masked)))
@@ -264,7 +284,7 @@ class _Served:
         await self._tell_client(inside.send(h11.EndOfMessage()))
         if mask.count:
             self._note.detail = f"the server sent the resource's secret back; masked {mask.count} times"
-        return inside.our_state is h11.DONE and inside.their_state is h11.DONE
+        return not last and inside.our_state is h11.DONE and inside.their_state is h11.DONE
 
     def _headers_down(self, head: RequestHead, status: int, received: Headers) -> Headers:
         coding = next((value for name, value in received if name == "content-encoding"), "identity")
@@ -323,6 +343,13 @@ class _Served:
         server, self._server, self._upstream = self._server, None, None
         if server is not None:
             server.abort()
+
+
+def _shown(path: str) -> str:
+    """For the record: a long path by its beginning and its digest, so that no two look alike there."""
+    if len(path) <= SHOWN_PATH:
+        return path
+    return f"{path[:SHOWN_PATH]}… (sha256 {hashlib.sha256(path.encode()).hexdigest()[:16]}, {len(path)} bytes)"
 
 
 def _next_from_client(inside: h11.Connection) -> Any:

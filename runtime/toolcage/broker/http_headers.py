@@ -1,12 +1,14 @@
 """Which headers pass between a cage and an endpoint, each way. Pure.
 
 Up: what frames a message, what belongs to one hop, what names a host, whatever a credential could ride in, and whatever
-asks a server to take another method, path or client for the real one, is the broker's to say or nobody's. Down: what
+asks a server to take another method, path or client for the real one, is the broker's to say or nobody's. Names are
+compared as servers fold them: to many of them `X_Http_Method`, `X.Http.Method` and `X-Http-Method` are one. Down: what
 frames or belongs to one hop, cookies (they are credentials, and a cage keeps none), and orders to a browser.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
@@ -22,11 +24,15 @@ _FRAMING: Final = frozenset(("content-length", "expect", "host"))
 _CREDENTIALS: Final = frozenset(("authorization", "cookie", "cookie2", "x-api-key", "api-key"))
 _DISGUISES: Final = frozenset(
     """
-    destination forwarded via x-client-ip x-forwarded-for x-forwarded-host x-forwarded-port x-forwarded-proto
-    x-forwarded-server x-forwarded-prefix x-host x-http-host-override x-http-method x-http-method-override
-    x-method-override x-original-host x-original-url x-real-ip x-rewrite-url true-client-ip cf-connecting-ip
+    base-url destination forwarded proxy proxy-host remote-user request-uri via true-client-ip x-client-ip x-host
+    x-method x-method-override x-override-url x-proxy-url
     """.split()  # noqa: SIM905
 )
+_FAMILIES: Final = (
+    "cf-", "ssl-", "x-accel-", "x-auth-request-", "x-authenticated-", "x-cluster-", "x-envoy-",
+    "x-forwarded-", "x-http-", "x-original-", "x-real-", "x-remote-", "x-rewrite-", "x-sendfile", "x-ssl-",
+)  # fmt: skip
+"""How the names begin of what one proxy tells the next: who asks, and what for."""
 _UP: Final = _HOP | _FRAMING | _CREDENTIALS | _DISGUISES | {"accept-encoding"}
 _DOWN: Final = _HOP | {
     "set-cookie", "set-cookie2", "content-length", "alt-svc", "strict-transport-security", "clear-site-data", "refresh",
@@ -34,9 +40,16 @@ _DOWN: Final = _HOP | {
 }  # fmt: skip
 
 
-def going_up(headers: Iterable[tuple[str, str]]) -> Headers:
-    """The client's headers that a server may see."""
-    return _without(headers, _UP)
+def folded(name: str) -> str:
+    """The name as the laxest of servers compares it: CGI and its heirs know only letters, digits and one other sign."""
+    return re.sub(r"[^a-z0-9]", "-", name.lower())
+
+
+def going_up(headers: Iterable[tuple[str, str]], own: str | None = None) -> Headers:
+    """The client's headers that a server may see. `own` is the one that carries the endpoint's key."""
+    dropped = _UP if own is None else _UP | {folded(own)}
+    kept = _without(headers, dropped)
+    return [(name, value) for name, value in kept if not folded(name).startswith(_FAMILIES)]
 
 
 def coming_down(headers: Iterable[tuple[str, str]]) -> Headers:
@@ -47,5 +60,5 @@ def coming_down(headers: Iterable[tuple[str, str]]) -> Headers:
 def _without(headers: Iterable[tuple[str, str]], dropped: frozenset[str]) -> Headers:
     """Also without those that a `Connection` header names as belonging to this hop."""
     found = list(headers)
-    named = {token.strip().lower() for name, value in found if name == "connection" for token in value.split(",")}
-    return [(name, value) for name, value in found if name not in dropped and name not in named]
+    named = {folded(token.strip()) for name, value in found if name == "connection" for token in value.split(",")}
+    return [(name, value) for name, value in found if folded(name) not in dropped and folded(name) not in named]

@@ -166,6 +166,49 @@ def test_a_kept_connection_that_the_server_gave_up_is_made_anew(opened: Portal, 
     assert wire_server.connections == 3
 
 
+def test_what_must_not_be_asked_twice_never_meets_a_kept_connection(opened: Portal, wire_server: HttpServer) -> None:
+    client = http.client.HTTPConnection("127.0.0.1", opened.port, timeout=20)
+    for method, connections in (("GET", 1), ("GET", 1), ("POST", 2), ("POST", 3), ("GET", 3)):
+        client.request(method, "/v1/x")
+        assert client.getresponse().read() == b"fine"
+        assert wire_server.connections == connections
+    wire_server.answer = raw(b"")
+    client.request("POST", "/v1/charge")
+    assert client.getresponse().status == 502
+    client.close()
+    assert sum(request.startswith(b"POST /v1/charge ") for request in wire_server.asked) == 1
+
+
+def test_every_request_of_a_connection_stands_in_its_record(opened: Portal, wire_server: HttpServer) -> None:
+    asked = 0
+    client = http.client.HTTPConnection("127.0.0.1", opened.port, timeout=20)
+    for _ in range(200):
+        client.request("GET", "/v1/harmless")
+        asked += 1
+        answer = client.getresponse()
+        if answer.getheader("connection") == "close":
+            answer.read()
+            break
+        answer.read()
+    client.sock = None
+    client.close()
+    assert 1 < asked < 200
+    behind = said(opened, b"GET /v1/harmless HTTP/1.1\r\nHost: x\r\n\r\n" * 199 + b"POST /v1/stolen HTTP/1.0\r\n\r\n")
+    assert behind.count(b"HTTP/1.1 200") == asked
+    assert opened.codes() == []
+    assert [note.target.count("GET ") for note in opened.notes] == [asked, asked]
+    assert not any(b"stolen" in request for request in wire_server.asked)
+
+
+def test_two_long_paths_do_not_look_alike_in_the_record(opened: Portal) -> None:
+    for end in ("a", "b"):
+        ask(opened, f"/v1/{'x' * 1000}{end}")
+    assert opened.codes() == []
+    targets = [note.target for note in opened.notes]
+    assert targets[0] != targets[1]
+    assert all(len(target) < 500 for target in targets)
+
+
 def test_a_head_request_and_answers_without_a_body_work(opened: Portal, wire_server: HttpServer) -> None:
     wire_server.answer = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n")
     status, body, headers = ask(opened, method="HEAD")
@@ -265,7 +308,9 @@ def test_the_client_s_host_credentials_and_disguises_reach_nobody(opened: Portal
         "Proxy-Authorization": "stolen", "X-HTTP-Method-Override": "DELETE", "X-Original-URL": "/admin",
         "X-Rewrite-URL": "/admin", "X-Forwarded-For": "127.0.0.1", "Forwarded": "for=127.0.0.1",
         "Connection": "close, X-Hop", "X-Hop": "stolen", "Upgrade": "websocket", "TE": "trailers",
-        "Accept-Encoding": "gzip", "X-Harmless": "kept",
+        "Accept-Encoding": "gzip", "X-Harmless": "kept", "X_HTTP_Method_Override": "DELETE", "X.Original.Url": "/admin",
+        "X_Api_Key": "stolen", "X_Forwarded_For": "127.0.0.1", "X-Original-Method": "override", "Remote_User": "stolen",
+        "Proxy": "http://evil.example", "Transfer_Encoding": "stolen", "X-Forwarded-User": "stolen",
     }  # fmt: skip
     with socket.create_connection(("127.0.0.1", opened.port), timeout=20) as client:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -284,9 +329,11 @@ def test_a_key_in_a_header_of_its_own_replaces_what_the_client_sent(
 ) -> None:
     opened = through(portal, replace(config, key=("X-Weather-Key", KEY)), wire_server, authority)
     ask(opened, X_Weather_Key="mine", Authorization="Bearer mine")
-    assert wire_server.asked[0].lower().count(b"x-weather-key:") == 1
-    assert KEY.encode() in wire_server.asked[0]
-    assert b"mine" not in wire_server.asked[0]
+    said(opened, b"GET /v1/x HTTP/1.0\r\nX_Weather_Key: mine\r\n\r\n")
+    for request in wire_server.asked:
+        assert request.lower().count(b"x-weather-key:") == 1
+        assert KEY.encode() in request
+        assert b"mine" not in request
 
 
 # --- redirects -----------------------------------------------------------------------------------------------------
@@ -478,6 +525,32 @@ def test_an_answer_that_never_ends_is_cut_off_too(
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
         ask(opened)
     assert opened.codes() == ["egress.bytes_down"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 4000 + b"\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"1;" + b"x" * 4000 + b"\r\nz\r\n",
+    ],
+)
+def test_what_frames_an_answer_has_an_end_too(
+    portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority, piece: bytes
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" if piece.startswith(b"1;") else b""
+
+    def flood(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(head)
+        while True:
+            connection.sendall(piece * 10)
+
+    wire_server.answer = flood
+    opened = through(portal, replace(config, max_answer=100_000), wire_server, authority)
+    with contextlib.suppress(http.client.HTTPException, OSError):
+        ask(opened)
+    assert opened.codes() in (["egress.bytes_down"], ["egress.broken"])
+    assert opened.notes[0].bytes_down < 100_000
 
 
 def test_a_body_larger_than_the_terms_is_refused(
