@@ -16,6 +16,8 @@ from servers.authority import Authority
 from servers.process import Process, as_user, free_port, own
 
 PASSWORD = "pg-canary-5d1c9e"
+PASSWORD_IN = "TOOLCAGE_TEST_PG"
+"""The variable that holds it for the host side."""
 ROLES = ("reader", "md5_reader", "clear_reader", "writer", "mighty", "owner", "bypass", "files", "creator")
 SCHEMA = f"""
 CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}';
@@ -118,6 +120,14 @@ class PostgresServer:
     def _ready(self) -> bool:
         command = [str(self._bin / "pg_isready"), "-q", "-h", str(self.folder), "-p", str(self.port)]
         return subprocess.run(command, check=False).returncode == 0
+
+
+def resources_text(postgres: PostgresServer, user: str = "reader", name: str = "shop") -> str:
+    """resources.yaml with the database of the test server."""
+    return (
+        f"version: 1\ndatabases:\n  {name}:\n    kind: postgresql\n    host: 127.0.0.1\n    port: {postgres.port}\n"
+        f"    database: shop\n    user: {user}\n    password: {{env: {PASSWORD_IN}}}\n    ca: {postgres.ca}\n"
+    )
 
 
 def _binaries() -> Path:

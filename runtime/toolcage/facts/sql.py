@@ -139,7 +139,21 @@ def _grammar(dialect: Dialect) -> tuple[Grammar, type[Parser]]:
     }[dialect]
     parsers = {name: parse for name, parse in base.FUNCTION_PARSERS.items() if name in kept}
     made = type("ReadingParser", (base,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": parsers})
-    return sqlglot.Dialect.get_or_raise(dialect), made
+    return _tokenizing(sqlglot.Dialect.get_or_raise(dialect)), made
+
+
+def _tokenizing(grammar: Grammar) -> Grammar:
+    """The grammar without `$tag$ … $tag$`, which `sql_text` refuses: its tokenizer takes `$1,$2` for the beginning of
+    one."""
+    from sqlglot import TokenType
+
+    kind = type(grammar)
+    base = kind.tokenizer_class
+    changed = {name: TokenType.PARAMETER if token is TokenType.HEREDOC_STRING else token
+               for name, token in base.SINGLE_TOKENS.items()}  # fmt: skip
+    tokenizer = type("Tokenizer", (base,), {"HEREDOC_STRINGS": [], "SINGLE_TOKENS": changed})
+    made: Grammar = type(f"Reading{kind.__name__}", (kind,), {"Tokenizer": tokenizer})()
+    return made
 
 
 def _parse(text: str, dialect: Dialect) -> tuple[list[Token], list[exp.Expr]]:
@@ -415,7 +429,8 @@ class _Reader:
 
     def _table_name(self, node: exp.Expr) -> str:
         parts = [self._fold(part) for key in ("catalog", "db", "this") if (part := node.args.get(key))]
-        if len(parts) > 1 and parts[0] == "main" and self.dialect == "sqlite":
+        # Where a name without a schema is looked up: the session that runs the statement sees to that.
+        if len(parts) == 2 and parts[0] == ("main" if self.dialect == "sqlite" else "public"):
             parts = parts[1:]
         return ".".join(parts)
 

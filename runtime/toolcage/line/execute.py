@@ -56,7 +56,7 @@ _CAGE_FAMILIES: Final = frozenset(
 """The only families of codes that a cage may claim; the others are the line's own word."""
 _FOR_NOW: Final = frozenset(
     {"calendar.conflict", "calendar.unreachable", "endpoint.broken", "endpoint.failed", "endpoint.rate_limited",
-     "endpoint.timeout", "mail.later", "mail.unreachable"}
+     "endpoint.timeout", "mail.later", "mail.unreachable", "sql.unreachable"}
 )  # fmt: skip
 """Failures of ours after which the same call may succeed."""
 _SESSION_LOST: Final = Truncation(part="session", kept=0, dropped=None)

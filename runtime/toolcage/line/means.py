@@ -171,6 +171,7 @@ class Means:
             self._snapshot(name)
             for argument, name in sorted(authorized.resources.items())
             if authorized.valid.declaration.resources.get(argument) == "database"
+            and self._resources.dialect(name) == "sqlite"
         ]
         tool = self._tool(authorized.valid.declaration.name)
         recipe = self._recipe(authorized.sandbox, tool, snapshots)
@@ -201,7 +202,7 @@ class Means:
         sql = authorized.decision.sql
         return {
             "resources": {
-                argument: {"name": name, "kind": self._resources.dialect(name), "path": f"/data/{name}.sqlite"}
+                argument: self._told_of_database(name)
                 for argument, name in authorized.resources.items()
                 if authorized.valid.declaration.resources.get(argument) == "database"
             },
@@ -219,6 +220,10 @@ class Means:
             "session": authorized.sandbox.isolation == "session",
             "limits": {"max_bytes": authorized.output.max_bytes, "wall_s": authorized.sandbox.wall_s},
         }
+
+    def _told_of_database(self, name: str) -> dict[str, str]:
+        dialect = self._resources.dialect(name)
+        return {"name": name, "kind": dialect, **({"path": f"/data/{name}.sqlite"} if dialect == "sqlite" else {})}
 
     def warm(self, terms: SandboxTerms) -> None:
         """Asks for idle cages of these terms, quietly: a call that needs one will say what is wrong."""
@@ -286,7 +291,7 @@ class Means:
     def _snapshot(self, name: str) -> Snapshot:
         database = self._resources.database(name)
         if not isinstance(database, SqliteDatabase):
-            raise ResourceError(f"the database `{name}` is PostgreSQL, which this version does not reach")
+            raise ResourceError(f"the database `{name}` is no file, so there is no snapshot of it")
         return self._snapshots.current(name, database.path)
 
     def _recipe(self, terms: SandboxTerms, tool: RegisteredTool | None, snapshots: list[Snapshot]) -> CageRecipe:

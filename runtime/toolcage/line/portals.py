@@ -1,9 +1,10 @@
 """Which portals a call's cage has, and where each one leads: from what was authorized to what the broker serves.
 
 The cage learns a number, a kind and a port of its own loopback. Destination, terms and secrets stay in the `Way`, on
-the host; secrets are read here, for this call, and nowhere else. Grants that name no endpoint, calendar, mailbox or
-host give no portal. A mailbox opens for sending where the tool declares that it sends, for reading where it declares
-that it reads what is private. It connects nothing and decides nothing that authorize has not decided.
+the host; secrets are read here, for this call, and nowhere else. Grants that name no endpoint, calendar, mailbox,
+PostgreSQL database or host give no portal. A mailbox opens for sending where the tool declares that it sends, for
+reading where it declares that it reads what is private. It connects nothing and decides nothing that authorize has not
+decided.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal
 
-from toolcage.broker import connect, http
+from toolcage.broker import connect, http, postgres
 from toolcage.broker.broker import Serve, Way
 from toolcage.broker.dial import Resolve, Upstream, open_stream, system_resolve
 from toolcage.broker.pace import Pace
 from toolcage.broker.stream import ClientStream, Connection, PortalTerms
 from toolcage.cage.portals import FIRST_PORT, Portal
 from toolcage.line.mail_portals import Outbox, reading, sending
-from toolcage.line.upstreams import upstream
-from toolcage.resources import Calendar, Endpoint, KeyPlacement, Mailbox, Resources, Server
+from toolcage.line.upstreams import postgres_config, upstream
+from toolcage.resources import Calendar, Endpoint, KeyPlacement, Mailbox, PostgresDatabase, Resources, Server
 from toolcage.types import AuthorizedCall, PortalKind
 
 PROXY: Final = "egress:"
 """The name of the `connect` portal. No resource can have it."""
+CHANGING: Final = "change_database"
+"""The one tool whose session at a PostgreSQL database may write."""
+_STATEMENT_SHARE: Final = 0.7
+_LEAST_S: Final = 0.05
 _LOOPBACK: Final = "127.0.0.1"
 _AFTER_S: Final = 5.0
 _ANSWERS: Final = 16
@@ -83,6 +88,8 @@ def _makers(authorized: AuthorizedCall, resources: Resources, pace: Pace, resolv
         elif kind == "calendar":
             writes = "writes" in authorized.valid.declaration.effects
             yield partial(_calendar, resources.calendar(name), writes, wall_s, pace, resolve)
+        elif kind == "database" and isinstance(database := resources.database(name), PostgresDatabase):
+            yield partial(_database, database, authorized, resolve)
     if authorized.egress:
         granted = frozenset((target.host, target.port) for target in authorized.egress)
         yield partial(_proxy, connect.ConnectConfig(granted=granted), wall_s, resolve)
@@ -176,6 +183,19 @@ def _calendar(calendar: Calendar, writes: bool, wall_s: float, pace: Pace, resol
     serve = _http(config, calendar.server, pace, resolve, terms)
     opened = _opened(calendar.name, "http", port, terms, serve, calendar.path, secrets)
     return replace(opened, more={"address": calendar.address})
+
+
+def _database(database: PostgresDatabase, authorized: AuthorizedCall, resolve: Resolve, port: int) -> Opened:
+    """One session for reading; for writing in `change_database` alone, whatever a grant says of another tool."""
+    wall_s = authorized.sandbox.wall_s
+    read_only = authorized.valid.declaration.name != CHANGING
+    config = postgres_config(database, read_only=read_only, statement_s=max(_LEAST_S, wall_s * _STATEMENT_SHARE))
+    terms = replace(_terms(wall_s), idle_s=wall_s + _AFTER_S)  # a statement may be silent for as long as it may run
+
+    async def serve(client: ClientStream, note: Connection) -> None:
+        await postgres.serve(client, config=config, terms=terms, note=note, resolve=resolve)
+
+    return _opened(f"{database.name}.postgres", "postgres", port, terms, serve)
 
 
 def _proxy(config: connect.ConnectConfig, wall_s: float, resolve: Resolve, port: int) -> Opened:

@@ -356,10 +356,17 @@ def _terms(facet: Mapping[str, Any]) -> SqlTerms:
     tables = facet.get("tables")
     stated = {"max_rows": facet["max_rows"]} if "max_rows" in facet else {}
     return SqlTerms(
-        tables=None if tables is None else frozenset(name.lower() for name in tables),
-        columns_except=frozenset(name.lower() for name in facet.get("columns_except", ())),
+        tables=None if tables is None else frozenset(_bare(name, 1) for name in tables),
+        columns_except=frozenset(_bare(name, 2) for name in facet.get("columns_except", ())),
         **stated,
     )
+
+
+def _bare(name: str, dots: int) -> str:
+    """Lower case, and without the schema in which both kinds of database look for a name that has none."""
+    lowered = name.lower()
+    schema, _, rest = lowered.partition(".")
+    return rest if schema in ("main", "public") and lowered.count(".") == dots else lowered
 
 
 def _escapes(asking: Mapping[str, Any], allowing: Mapping[str, Any]) -> bool:

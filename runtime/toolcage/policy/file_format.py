@@ -26,8 +26,8 @@ TIME_SCHEMA: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,5}(ms|s|m)$"}
 _ABSENT: Any = None
 
 NAME_PATTERN: Final = r"^[a-z][a-z0-9_-]{0,63}$"
-TABLE_PATTERN: Final = r"^[^.*\s\x00-\x1f]{1,128}$"
-COLUMN_PATTERN: Final = r"^[^.*\s\x00-\x1f]{1,128}\.[^.*\s\x00-\x1f]{1,128}$"
+TABLE_PATTERN: Final = r"^([^.*\s\x00-\x1f]{1,128}\.)?[^.*\s\x00-\x1f]{1,128}$"
+COLUMN_PATTERN: Final = r"^([^.*\s\x00-\x1f]{1,128}\.){1,2}[^.*\s\x00-\x1f]{1,128}$"
 DOMAIN_PATTERN: Final = r"^([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$"
 ADDRESS_PATTERN: Final = r"^[^\s@,;<>]{1,64}@([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$"
 SUFFIX_PATTERN: Final = r"^\.[A-Za-z0-9]{1,16}$"

@@ -58,7 +58,7 @@ class SqlRule:
 
     def _column_miss(self, read: SqlFacts) -> str | None:
         for excepted in sorted(self.terms.columns_except):
-            table, column = excepted.split(".")
+            table, _, column = excepted.rpartition(".")
             if table in read.star_tables or (table, "*") in read.columns or (None, "*") in read.columns:
                 return f"`*` reads a column that is not granted: name the columns instead, without `{column}`."
             # a bare column that could not be resolved may be the excepted one

@@ -1,13 +1,16 @@
 """`describe_database`: which tables and columns of a database a query may read, without any of their contents.
 
 Shows exactly what the grant lets `query_database` read and nothing else: a table or column outside it is absent, as
-if it did not exist. Runs in a cage on a snapshot. The table's name is looked up in the list of granted ones and then
-bound as a parameter of fixed statements; it never becomes part of SQL text.
+if it did not exist. Runs in a cage, on a snapshot of a SQLite database or through a portal to a PostgreSQL server. The
+table's name is looked up in the list of granted ones and then bound as a parameter of fixed statements; it never
+becomes part of SQL text.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from toolcage.tools.base import Tool, ToolFailure
+from toolcage.tools.sql_answer import no_such_table
 from toolcage.tools.sqlite_reading import DATABASE_ERRORS, Reading, failure, open_reading
 
 MAX_TABLES = 200
@@ -46,7 +49,7 @@ class DescribeDatabase(Tool):
         "Lists the tables of a database that may be queried, with columns, types, keys and a row count. Use it "
         "before the first query on a database, when a query failed because a name was wrong, or to find which "
         "columns join two tables. Do not use it to read data (use query_database). Input: the database's name "
-        "and, for one table only, the table's name. Output: tables with name, kind, columns (name, type, "
+        "and, for one table only, the table's name. Output: dialect; tables with name, kind, columns (name, type, "
         "nullable, primary_key), foreign_keys and row_count, which is an estimate where rows_estimated is true."
     )
     parameters = PARAMETERS
@@ -56,12 +59,24 @@ class DescribeDatabase(Tool):
     isolation = "namespace"
     wall_s = 5.0
     idempotent = True
-    ships = ("toolcage.facts.sql_functions", "toolcage.tools.sqlite_derived", "toolcage.tools.sqlite_reading")
+    ships = (
+        "toolcage.facts.sql_functions",
+        "toolcage.tools.portal_end",
+        "toolcage.tools.postgres_client",
+        "toolcage.tools.postgres_schema",
+        "toolcage.tools.postgres_session",
+        "toolcage.tools.postgres_values",
+        "toolcage.tools.sql_answer",
+        "toolcage.tools.sqlite_derived",
+        "toolcage.tools.sqlite_reading",
+    )
 
     def execute(self, database: str, table: str | None = None) -> dict[str, Any]:
         """The granted tables, or one of them. Raises ToolFailure with a `sql.*` code."""
         if self.context.get("sql") is None:  # no bounds were fixed for this call: not the same as a grant of everything
             raise ToolFailure("sql.not_granted", "No query on this database is granted.")
+        if ((self.context.get("resources") or {}).get("database") or {}).get("kind") == "postgres":
+            return _of_postgres(self.context, table)
         reading = open_reading(self.context)
         try:
             chosen = _chosen(reading, table)
@@ -70,7 +85,21 @@ class DescribeDatabase(Tool):
             raise failure(reading, "", error) from None
         finally:
             reading.close()
-        return {"tables": described, "table_count": len(chosen), "truncated": len(chosen) > MAX_TABLES}
+        return answered("SQLite", described, len(chosen))
+
+
+def _of_postgres(context: Mapping[str, Any], table: str | None) -> dict[str, Any]:
+    from toolcage.tools.postgres_schema import described  # a call of SQLite does without
+    from toolcage.tools.postgres_session import open_session
+
+    with open_session(context, "read") as session:
+        tables, count = described(session, context["sql"], table, MAX_TABLES, MAX_COLUMNS)
+    return answered("PostgreSQL", tables, count)
+
+
+def answered(dialect: str, tables: list[dict[str, Any]], count: int) -> dict[str, Any]:
+    """The whole. `count` is of all tables, those left out too."""
+    return {"dialect": dialect, "tables": tables, "table_count": count, "truncated": count > len(tables)}
 
 
 def _chosen(reading: Reading, table: str | None) -> list[str]:
@@ -80,11 +109,7 @@ def _chosen(reading: Reading, table: str | None) -> list[str]:
     name = table.translate({upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}).removeprefix("main.")
     if name in reading.grant.tables:
         return [name]
-    raise ToolFailure(
-        "sql.not_granted",
-        "The table does not exist or is not granted.",
-        "Leave `table` out to list the tables that may be queried.",
-    )
+    raise no_such_table()
 
 
 def _described(reading: Reading, table: str) -> dict[str, Any]:

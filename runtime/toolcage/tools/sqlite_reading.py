@@ -30,9 +30,9 @@ from typing import Any
 
 from toolcage.facts.sql_functions import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS
 from toolcage.tools.base import ToolFailure
+from toolcage.tools.sql_answer import MAX_SQL_BYTES, first_word
 from toolcage.tools.sqlite_derived import derived_columns, telling_pages
 
-MAX_SQL_BYTES = 20_000
 MAX_CELL_BYTES = 1_000_000
 HEAP_BYTES = 64 * 1024 * 1024
 PROGRESS_OPS = 1000
@@ -248,16 +248,7 @@ def _tables_behind(reading: Reading, view: str) -> frozenset[str]:
 
 def _demand_query(sql: str) -> None:
     """Raises ToolFailure unless the first word begins a query: an authorizer lets EXPLAIN and an idle REINDEX pass."""
-    if "\x00" in sql or any("\ud800" <= character <= "\udfff" for character in sql):
-        raise ToolFailure("sql.unreadable", "The SQL holds a NUL character or half a character.")
-    if len(sql.encode()) > MAX_SQL_BYTES:
-        raise ToolFailure("sql.too_long", f"The SQL is longer than {MAX_SQL_BYTES} bytes.")
-    rest = sql.lstrip(" \t\r\n\f")
-    while rest.startswith(("--", "/*")):
-        _, ended, rest = rest.partition("\n" if rest.startswith("--") else "*/")
-        rest = rest.lstrip(" \t\r\n\f") if ended else ""
-    word = re.match(r"[A-Za-z]*", rest)
-    if word is None or word.group().lower() not in _READING_WORDS:
+    if first_word(sql) not in _READING_WORDS:
         raise ToolFailure("sql.not_select", "Only a SELECT can be run.", "Send one SELECT statement.")
 
 

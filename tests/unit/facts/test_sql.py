@@ -324,3 +324,20 @@ def _told(facts: SqlFacts, table: str, column: str) -> bool:
         return column == ""  # a CTE of which no column is read
     known = {(table, column), (None, column), (table, "rowid")} & facts.columns
     return column == "" or table in facts.star_tables or bool(known)
+
+
+def test_values_by_number_are_read_however_close_together_they_stand() -> None:
+    for sql in ("SELECT $1,$2", "SELECT a FROM t WHERE a IN ($1,$2,$3)", "SELECT f($1,'$2',$3)"):
+        assert "Parameter" in read(sql, "postgres").node_types, sql
+    for sql in ("SELECT $1$2", "SELECT $$a$$", "SELECT $a$b$a$", "SELECT $1,$a$ FROM secret --$a$"):
+        with pytest.raises(Refused):
+            read(sql, "postgres")
+
+
+def test_the_schema_that_is_meant_anyway_is_dropped_and_no_other() -> None:
+    facts = read('SELECT o.email, x FROM public.orders o, "public".lines, sales.lines s, other.public.t', "postgres")
+    assert facts.tables == {"orders", "lines", "sales.lines", "other.public.t"}
+    assert ("orders", "email") in facts.columns
+    assert read('SELECT * FROM "Public".orders', "postgres").tables == {"Public.orders"}
+    assert read("SELECT * FROM public.orders", "sqlite").tables == {"public.orders"}
+    assert read("SELECT * FROM main.orders", "postgres").tables == {"main.orders"}

@@ -292,17 +292,27 @@ def test_an_ask_that_cannot_be_escaped_loads(load: Load, asking: str, allowing: 
         ("{max_rows: 0}", "from 1 to"),
         ("{max_rows: 100001}", "from 1 to"),
         ("{tables: ['*']}", "write text that matches"),
-        ("{tables: [main.orders]}", "write text that matches"),
+        ("{tables: [shop.public.orders]}", "write text that matches"),
         ("{tables: orders}", "write a list"),
         ("{columns_except: [email]}", "write text that matches"),
         ("{columns_except: ['customers.*']}", "write text that matches"),
-        ("{columns_except: [main.customers.email]}", "write text that matches"),
+        ("{columns_except: [shop.public.customers.email]}", "write text that matches"),
     ],
 )
 def test_a_faulty_sql_facet_does_not_load(load: Load, facet: str, said: str) -> None:
     message = refusal(load, f"query_database: {{resources: {{database: [shop]}}, allow: [{{sql: {facet}}}]}}")
     assert message.startswith("team.yaml:4: tools.query_database.allow[0].sql")
     assert said in message
+
+
+@pytest.mark.parametrize("schema", ["", "main.", "public.", "Public."])
+def test_a_schema_that_is_meant_anyway_makes_no_difference_and_another_does(load: Load, schema: str) -> None:
+    facet = f"{{tables: [{schema}Orders, sales.orders], columns_except: [{schema}orders.note, sales.orders.note]}}"
+    role = load(f"query_database: {{resources: {{database: [shop]}}, allow: [{{sql: {facet}}}]}}")
+    terms = role.grants["query_database"].allow[0].sql_terms()
+    assert terms is not None
+    assert terms.tables == {"orders", "sales.orders"}
+    assert terms.columns_except == {"orders.note", "sales.orders.note"}
 
 
 def test_a_facet_on_an_argument_of_another_kind_is_an_error(load: Load) -> None:
