@@ -327,11 +327,11 @@ def _told(facts: SqlFacts, table: str, column: str) -> bool:
 
 
 def test_values_by_number_are_read_however_close_together_they_stand() -> None:
-    for sql in ("SELECT $1,$2", "SELECT a FROM t WHERE a IN ($1,$2,$3)", "SELECT f($1,'$2',$3)"):
-        assert "Parameter" in read(sql, "postgres").node_types, sql
-    for sql in ("SELECT $1$2", "SELECT $$a$$", "SELECT $a$b$a$", "SELECT $1,$a$ FROM secret --$a$"):
+    for text in ("SELECT $1,$2", "SELECT a FROM t WHERE a IN ($1,$2,$3)", "SELECT f($1,'$2',$3)"):
+        assert "Parameter" in read(text, "postgres").node_types, text
+    for text in ("SELECT $1$2", "SELECT $$a$$", "SELECT $a$b$a$", "SELECT $1,$a$ FROM secret --$a$"):
         with pytest.raises(Refused):
-            read(sql, "postgres")
+            read(text, "postgres")
 
 
 def test_the_schema_that_is_meant_anyway_is_dropped_and_no_other() -> None:
