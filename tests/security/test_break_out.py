@@ -98,6 +98,8 @@ if os.getpid() != 1:
         found["of the warden: " + name] = tried(lambda: os.stat(path) and open(path, "rb").read(1))
 found["less likely to be killed"] = tried(lambda: open("/proc/self/oom_score_adj", "wb", buffering=0).write(b"-1000"))
 found["a device"] = tried(lambda: os.mknod("/tmp/sda", 0o60600, os.makedev(8, 0)))
+for path in ("/dev/ptmx", "/dev/pts/ptmx", "/dev/tty"):  # the kernel has few terminals for all containers together
+    found["a terminal: " + path] = tried(lambda: os.open(path, os.O_RDWR | os.O_NOCTTY))
 found["a setuid program"] = tried(lambda: (os.chmod("/usr/bin/python3.13", 0o4755)))
 def larger():
     try: resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))

@@ -33,6 +33,9 @@ MASKED_PATHS: Final = (
     "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
     "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
 )  # fmt: skip
+NO_TERMINALS: Final = "ro,nosuid,nodev,noexec,mode=0555,size=4096,nr_inodes=1"
+"""In the place of the terminals' file system: the kernel has few of them for all containers together, and nothing in a
+cage could use one."""
 READONLY_PATHS: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 
 
@@ -172,7 +175,7 @@ def _tmpfs(spec: CageSpec, uid: int) -> dict[str, str]:
     mounts = {"/tmp": f"{own},size={half}", "/workspace": f"{own},size={half}"}  # noqa: S108 - the cage's own tmpfs
     if spec.data:
         mounts["/data"] = f"{own},size={spec.data_bytes + MIB}"
-    return mounts
+    return {**mounts, "/dev/pts": NO_TERMINALS}
 
 
 def weakenings(spec: CageSpec | SandboxTerms) -> list[str]:

@@ -56,7 +56,9 @@ def test_stdin_closes_with_the_host_and_nothing_is_a_terminal() -> None:
 
 
 def test_every_temporary_folder_is_bounded_and_holds_no_program_or_device() -> None:
-    for options in config(dataclasses.replace(SPEC, data=OTHER["data"]))["HostConfig"]["Tmpfs"].values():
+    folders = dict(config(dataclasses.replace(SPEC, data=OTHER["data"]))["HostConfig"]["Tmpfs"])
+    assert set(folders.pop("/dev/pts").split(",")) >= {"ro", "nosuid", "nodev", "noexec", "nr_inodes=1"}
+    for options in folders.values():
         words = options.split(",")
         assert {"noexec", "nosuid", "nodev", "mode=0700"} <= set(words)
         assert any(word.startswith("size=") for word in words)

@@ -9,7 +9,7 @@ from toolcage.cage.properties.model import Finding, Seen, found
 from toolcage.cage.spec import MIB, NOFILE, SHM_BYTES, TMP_INODES
 
 _PLACES: Final = ("/tmp", "/workspace", "/dev/shm", "/dev/mqueue")  # noqa: S108 - the cage's own
-_KINDS: Final = frozenset({"overlay", "proc", "tmpfs", "devpts", "sysfs", "cgroup", "cgroup2", "mqueue"})
+_KINDS: Final = frozenset({"overlay", "proc", "tmpfs", "sysfs", "cgroup", "cgroup2", "mqueue"})
 _ENGINE_FILES: Final = frozenset({"/etc/resolv.conf", "/etc/hostname", "/etc/hosts"})
 _DEVICES: Final = {
     "null": "1:3", "zero": "1:5", "full": "1:7", "random": "1:8", "urandom": "1:9", "tty": "5:0",
