@@ -507,15 +507,31 @@ _EDITED_TOO_OFTEN: Final = Refusal(
     status="rejected", code="approval.edited", message="the call was edited again and again and never approved",
     hint="Ask the user what they want.",
 )  # fmt: skip
-CLEAN_IN_PLACE_BYTES: Final = 8 * 1024
+CLEAN_IN_PLACE: Final = 8 * 1024
+PART_CHARACTERS: Final = 100
 
 
 async def _cleaned(output: CageOutput) -> CleanOutput:
     """Cleans off the loop what may take long there, so that one call's output never holds up another call."""
-    texts = [output.stdout, output.stderr, output.data if isinstance(output.data, str) else ""]
-    if not isinstance(output.data, Mapping | tuple) and sum(map(len, texts)) <= CLEAN_IN_PLACE_BYTES:
+    room = CLEAN_IN_PLACE - len(output.stdout) - len(output.stderr)
+    if _weight(output.data, room) <= room:
         return clean(output)
     return await asyncio.to_thread(clean, output)
+
+
+def _weight(data: JSON, most: int) -> int:
+    """Characters of a value, and as many for each part as cleaning a part costs. Counts no further than `most`."""
+    counted, parts = 0, [data]
+    while parts and counted <= most:
+        part = parts.pop()
+        counted += PART_CHARACTERS + (len(part) if isinstance(part, str) else 0)
+        if isinstance(part, Mapping):
+            counted += len(part) * PART_CHARACTERS
+            parts += [item for name, item in part.items() for item in (name, item)] if counted <= most else []
+        elif isinstance(part, tuple):
+            counted += len(part) * PART_CHARACTERS
+            parts += part if counted <= most else ()
+    return counted
 
 
 @atexit.register

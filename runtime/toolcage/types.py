@@ -53,6 +53,8 @@ def freeze(value: Any) -> JSON:
 
 def thaw(value: JSON) -> Any:
     """The same value as plain dicts and lists, a copy that the receiver may change."""
+    if isinstance(value, str | int):  # most of what there is, and told sooner than by a question to an abstract class
+        return value
     if isinstance(value, Mapping):
         return {key: thaw(item) for key, item in value.items()}
     if isinstance(value, tuple):

@@ -308,6 +308,7 @@ def test_after_calls_at_once_as_many_cages_wait_for_the_next_ones(
         pool.give_back(pool.take(recipe))
         assert eventually(lambda: pool.stats()["coming"] == 0 and pool.stats()["idle"] == 1)
         for cage in [pool.take(recipe) for _ in range(3)]:
+            assert cage.call(order("1")).status == 0  # an unused one would go back to the shelf
             pool.give_back(cage)
         assert eventually(lambda: pool.stats()["coming"] == 0 and pool.stats()["idle"] == 3)
     finally:

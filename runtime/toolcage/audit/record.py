@@ -9,13 +9,13 @@ lone surrogate) is spelled out. What is recorded is the caller's choice: nothing
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-import rfc8785
-
+from toolcage.canonical import CanonicalizationError, canonical_json
 from toolcage.errors import UsageError
 from toolcage.types import JSON, Facts, SessionFacts, Status, Usage, thaw
 
@@ -180,12 +180,14 @@ def _whole(value: float) -> int:
 
 def _canonical_text(value: Any) -> str:
     try:
-        return rfc8785.dumps(value).decode("utf-8")
-    except rfc8785.CanonicalizationError as error:
+        return canonical_json(value).decode("utf-8")
+    except CanonicalizationError as error:
         raise UsageError(f"audit detail is not I-JSON: {error}") from error
 
 
 def _readable(value: Any) -> Any:
+    if type(value) is str and value.isascii():  # most of what there is
+        return value
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -199,9 +201,14 @@ def _readable(value: Any) -> Any:
     return _readable_parts(value)
 
 
+@functools.cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(item.name for item in dataclasses.fields(kind))
+
+
 def _readable_parts(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _readable(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {name: _readable(getattr(value, name)) for name in _field_names(type(value))}
     if isinstance(value, Mapping):
         return {encodable(str(key)): _readable(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):

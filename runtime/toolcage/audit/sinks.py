@@ -33,6 +33,7 @@ class FileSink:
         self._runtime_id = runtime_id
         self._max_file_bytes = max_file_bytes
         self._index = 0
+        self._path = directory / file_name(runtime_id, 0)
         self._fd = -1
         self._size = 0
         self._torn = False
@@ -42,7 +43,7 @@ class FileSink:
     @property
     def path(self) -> Path:
         """The file that is written to now."""
-        return self._directory / file_name(self._runtime_id, self._index)
+        return self._path
 
     def write(self, lines: bytes) -> None:
         """Returns when `lines` are durable, all of them.
@@ -95,6 +96,7 @@ class FileSink:
             raise
         self.close()
         self._index += 1
+        self._path = path
         self._fd, self._size, self._torn = fd, 0, False
 
     def _check_present(self) -> None:

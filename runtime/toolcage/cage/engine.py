@@ -15,7 +15,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import docker
 import docker.errors
@@ -23,6 +23,8 @@ import docker.utils
 import requests.exceptions
 import urllib3.exceptions
 from docker.context import ContextAPI
+from docker.transport import UnixHTTPAdapter
+from docker.transport.unixconn import UnixHTTPConnection, UnixHTTPConnectionPool
 
 from toolcage.errors import EngineError
 
@@ -180,19 +182,15 @@ class Engine:
                 self._give_back(client)
 
     def _borrow(self) -> docker.APIClient:
-        _knock(self._address)
         with self._lock:
             if self._free:
                 return self._free.pop()
+        _knock(self._address)
         return _Client(
             base_url=self._address, tls=self._tls or False, version=self._version, timeout=REQUEST_TIMEOUT_S
         )
 
     def _give_back(self, client: docker.APIClient) -> None:
-        """Over a unix socket the client keeps a connection for each of the last 25 paths that it asked for, which name
-        containers that are not asked about again: closing it drops those, and it can be used all the same."""
-        if client.base_url.startswith("http+docker://"):
-            client.close()
         with self._lock:
             if not self._closed:
                 self._free.append(client)
@@ -202,7 +200,17 @@ class Engine:
 
 class _Client(docker.APIClient):
     """Takes nothing from the environment: with TLS, REQUESTS_CA_BUNDLE would replace the authority that
-    DOCKER_CERT_PATH names, and a proxy for the web is no way to an engine."""
+    DOCKER_CERT_PATH names, and a proxy for the web is no way to an engine. Keeps one connection open."""
+
+    def __init__(
+        self, *, base_url: str | None, tls: docker.TLSConfig | Literal[False], version: str, timeout: int
+    ) -> None:
+        super().__init__(base_url=base_url, tls=tls, version=version, timeout=timeout)
+        adapter = getattr(self, "_custom_adapter", None)
+        if isinstance(adapter, UnixHTTPAdapter):
+            self._custom_adapter = _UnixAdapter(f"http+unix://{adapter.socket_path}", timeout, 1, 1)
+            self.mount("http+docker://", self._custom_adapter)
+            adapter.close()
 
     @property
     def trust_env(self) -> bool:
@@ -213,8 +221,38 @@ class _Client(docker.APIClient):
         """The session's constructor sets it, before anything else could."""
 
 
+class _UnixAdapter(UnixHTTPAdapter):
+    """One connection for every path. The client's own adapter keeps one for each path that it was asked for, and those
+    name containers: it would keep 25 that are never used again, and make a new one for each request."""
+
+    def get_connection(self, url: str | bytes, proxies: Any = None) -> UnixHTTPConnectionPool:
+        with self.pools.lock:
+            pool = self.pools.get("")
+            if pool is None:
+                pool = self.pools[""] = _UnixPool("", self.socket_path, self.timeout, maxsize=self.max_pool_size)
+            return pool
+
+
+class _UnixPool(UnixHTTPConnectionPool):
+    def _new_conn(self) -> Any:
+        return _UnixConnection(self.base_url, self.socket_path, REQUEST_TIMEOUT_S)
+
+
+class _UnixConnection(UnixHTTPConnection):
+    """Leaves no socket open when nobody answers."""
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        try:
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(self.unix_socket)
+        except OSError:
+            self.close()
+            raise
+
+
 def _knock(address: str | None) -> None:
-    """Raises OSError when nobody answers on a unix socket. The client would too, and leave its socket open."""
+    """Raises OSError when nobody answers on a unix socket. A new client would too, and leave its socket open."""
     target = str(docker.utils.parse_host(address))
     if target.startswith("http+unix://"):
         with socket.socket(socket.AF_UNIX) as knocking:

@@ -104,7 +104,13 @@ class Pool:
         self._owner = owner
         self._terms = terms
         self._on_problem = on_problem
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        """Callers in the queue, and `close`."""
+        self._lack = threading.Condition(lock)
+        """The refill workers. Of their own: a call in a cage that comes back is none of their business."""
+        self._end = threading.Condition(lock)
+        """Threads that wait for a time to pass, or for the end."""
         self._shelves: dict[str, _Shelf] = {}
         self._running: set[LiveCage] = set()
         self._making = 0
@@ -130,7 +136,7 @@ class Pool:
             shelf = self._shelf(recipe)
             shelf.wanted = self._terms.min_idle
             shelf.last_used = time.monotonic()
-            self._changed.notify_all()
+            self._stir()
 
     def take(self, recipe: CageRecipe, given_up: GivenUp = lambda: False) -> LiveCage:
         """A fresh cage: an idle one, else a new one. Raises PoolBusy, also for who has given up (see `look_again`),
@@ -143,7 +149,7 @@ class Pool:
         except BaseException:
             with self._changed:
                 self._shelves[recipe.spec.digest].coming -= 1
-                self._changed.notify_all()
+                self._stir()
             raise
         with self._changed:
             shelf = self._shelves[recipe.spec.digest]
@@ -186,7 +192,7 @@ class Pool:
             self._making -= 1
             if cage is not None:
                 self._running.add(cage)
-            self._changed.notify_all()
+            self._stir()
             return not self._closed
 
     def _take_idle_or_place(self, recipe: CageRecipe, given_up: GivenUp) -> LiveCage | None:
@@ -205,7 +211,7 @@ class Pool:
                     self._lend(shelf, cage)
                     if shelf.idle:  # a creation costs the engine a quarter of a second: let the call have it first
                         shelf.not_before = max(shelf.not_before, time.monotonic() + REFILL_DELAY_S)
-                    self._changed.notify_all()
+                    self._stir()
                     return cage
                 if self._total() < self._terms.max_cages or self._evict(shelf):
                     shelf.coming += 1
@@ -233,7 +239,7 @@ class Pool:
             kept = cage.reusable and _is_young(cage) and shelf is not None and not shelf.retired and not self._closed
             if kept and shelf is not None:
                 shelf.idle.appendleft(cage)
-            self._changed.notify_all()
+            self._stir()
         if not kept:
             self._doomed.put((cage, time.monotonic() + REMOVE_DELAY_S))
 
@@ -268,7 +274,8 @@ class Pool:
             for shelf in self._shelves.values():
                 shelf.idle.clear()
             running = list(self._running)
-            self._changed.notify_all()
+            for condition in (self._changed, self._lack, self._end):
+                condition.notify_all()
         for cage in running:
             cage.kill()
         end = time.monotonic() + timeout_s
@@ -284,6 +291,12 @@ class Pool:
             thread.join(max(0.1, end - time.monotonic()))
 
     # inside, with the lock held
+
+    def _stir(self) -> None:
+        """Wakes those for whom a change of the counts may matter."""
+        self._changed.notify_all()
+        if self._short():
+            self._lack.notify_all()
 
     def _shelf(self, recipe: CageRecipe) -> _Shelf:
         return self._shelves.setdefault(recipe.spec.digest, _Shelf(recipe=recipe))
@@ -351,7 +364,7 @@ class Pool:
         while True:
             with self._changed:
                 while not self._closed and (shelf := self._lacking()) is None:
-                    self._changed.wait(REFILL_DELAY_S if self._short() else 1.0)
+                    self._lack.wait(REFILL_DELAY_S if self._short() else 1.0)
                 if self._closed:
                     return
                 assert shelf is not None
@@ -376,7 +389,7 @@ class Pool:
                 if not self._closed:
                     shelf.idle.append(cage)
                     cage = None
-            self._changed.notify_all()
+            self._stir()
         if cage is not None:
             self._doom(cage)
 
@@ -384,7 +397,7 @@ class Pool:
         """Pings idle cages, which keeps them alive; gives up the dead, the old and those of kinds no longer used."""
         while True:
             with self._changed:
-                if self._changed.wait_for(lambda: self._closed, PING_IDLE_S):
+                if self._end.wait_for(lambda: self._closed, PING_IDLE_S):
                     return
                 for shelf in self._shelves.values():
                     shelf.peak = max(shelf.running, shelf.peak - 1)
@@ -413,7 +426,7 @@ class Pool:
                 shelf.idle.append(cage)
             if now - shelf.last_used >= MAX_AGE_S:
                 shelf.wanted = 0
-            self._changed.notify_all()
+            self._stir()
         if not keep:
             self._doom(cage)
 
@@ -423,7 +436,7 @@ class Pool:
         while (doomed := self._doomed.get()) is not None:
             cage, ripe = doomed
             with self._changed:
-                self._changed.wait_for(lambda: self._closed, max(0.0, ripe - time.monotonic()))
+                self._end.wait_for(lambda: self._closed, max(0.0, ripe - time.monotonic()))
             kept = [item for item in (*kept, cage) if not self._removed(item)]
         for item in kept:
             self._removed(item)

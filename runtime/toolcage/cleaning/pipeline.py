@@ -147,6 +147,9 @@ def clean_bytes(
     Raises:
         ValueError: `terms.redact` names something that does not exist.
     """
+    if not raw and not cut_before:  # as most calls' standard error is
+        require_redactable(terms)
+        return Cleaned(text="", kept=0, dropped=0)
     return _clean_window(*window(raw, terms.max_bytes), terms, exact_secrets, cut_before)
 
 

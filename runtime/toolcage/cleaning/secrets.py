@@ -138,7 +138,7 @@ def _search(text: str, exact: Sequence[str], shapes: bool) -> Iterator[Span]:
     if not text.isascii() and any(letter in text for letter in _FOLDED_LETTERS):
         folded = _replaced_all(text, _FOLDED_LETTERS).encode("ascii", "replace").lower()
     for shape in SHAPES:
-        if shape.loose or any(anchor.search(long_words) for anchor in shape.anchors):
+        if shape.loose or (long_words and any(anchor.search(long_words) for anchor in shape.anchors)):
             yield from _matches(shape, text, folded if shape.folded else image)
     yield from _passwords(text, folded)
     if b"-----END " in image:

@@ -146,7 +146,7 @@ async def execute(
     )  # fmt: skip
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[CageOutput] = loop.create_future()
-    threading.Thread(target=_work, args=(run, loop, ended), daemon=True, name="toolcage-call").start()
+    means.workers.run(lambda: _work(run, loop, ended))
     try:
         return await asyncio.shield(ended)
     except asyncio.CancelledError:

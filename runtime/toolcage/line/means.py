@@ -9,6 +9,7 @@ A cage with `session` isolation belongs to one session and one tool, and is kept
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import threading
@@ -34,6 +35,7 @@ from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
 from toolcage.line.mail_portals import Outbox, addresses_of
 from toolcage.line.portals import PROXY, Opened, open_portals
+from toolcage.line.workers import Workers
 from toolcage.line.workspace import Workspaces
 from toolcage.resources import Resources, SqliteDatabase
 from toolcage.tools.registry import RegisteredTool, ToolRegistry, builtin_tools
@@ -85,6 +87,7 @@ class Means:
         self._broker = Broker()
         self._pace = Pace()
         self._outbox = Outbox()
+        self.workers: Final = Workers()
         self.workspaces: Final = Workspaces(resources)
         self._latest: dict[tuple[str, ...], CageRecipe] = {}
 
@@ -278,6 +281,7 @@ class Means:
         if pool is not None:
             pool.close()
         self._broker.close()
+        self.workers.close()
         if engine is not None:
             engine.close()
         self._snapshots.close()
@@ -312,12 +316,11 @@ class Means:
         # Calls that were forked from one numpy would share its generator: only for cages that are used once.
         ahead = of_image if isolation == "container" else PRELOAD_OF_IMAGE.get((isolation, terms.image), ())
         warm = self._terms.min_idle > 0 or tool is None
-        at_home = [found for found in builtin_tools().values() if found.declaration.isolation == isolation]
         return CageRecipe(
             spec=spec,
             accepted_ids=accepted,
             seccomp=load_profile("namespace" if isolation == "namespace" else "container").text,
-            modules=_our_modules(at_home if warm or tool is None else [tool]),
+            modules=_modules_at_home(isolation) if warm or tool is None else _our_modules([tool]),
             preload=(*PRELOAD[isolation], *ahead) if warm else (),
             data={snapshot.file.name: snapshot.content for snapshot in snapshots},
             compiled=self._compiled,
@@ -362,6 +365,12 @@ def _why_not(report: CageReport, said: object) -> str:
         return f"importing it took longer than {DESCRIBE.wall_s:g} s"
     refusal = classify(report, None, wall_s=DESCRIBE.wall_s) if report.broken is None else None
     return "no answer" if refusal is None else refusal.message
+
+
+@functools.cache
+def _modules_at_home(isolation: Isolation) -> tuple[str, ...]:
+    """Those of every tool of ours whose calls have this isolation by default."""
+    return _our_modules([found for found in builtin_tools().values() if found.declaration.isolation == isolation])
 
 
 def _our_modules(tools: Any) -> tuple[str, ...]:

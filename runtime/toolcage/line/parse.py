@@ -15,8 +15,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-import rfc8785
-
+from toolcage.canonical import canonical_json
 from toolcage.errors import Refused
 from toolcage.types import JSON, InputFile, Refusal, ToolCall, claim_seal, freeze
 
@@ -64,7 +63,7 @@ def parse(
     if tool in (alias_arguments or {}):
         arguments = {**(alias_arguments or {})[tool], **arguments}
     _Walk().check(arguments, 1)
-    canonical = rfc8785.dumps(_plain(arguments))
+    canonical = canonical_json(_plain(arguments))
     if len(canonical) > MAX_BYTES:
         _refuse_size()
     attached = _attach(files or {})

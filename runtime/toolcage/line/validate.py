@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 import jsonschema_rs
-import rfc8785
 
+from toolcage.canonical import canonical_json
 from toolcage.errors import Refused
 from toolcage.facts.read import read_facts
 from toolcage.facts.sql_text import Dialect
@@ -53,7 +53,7 @@ def validate(
     _check_schema(validator(declaration), arguments, declaration)
     frozen = freeze(arguments)
     assert isinstance(frozen, Mapping)
-    canonical = rfc8785.dumps(arguments)
+    canonical = canonical_json(arguments)
     return _mint(
         call=call,
         declaration=declaration,
