@@ -151,8 +151,10 @@ class Passage:
         task.add_done_callback(self._tasks.discard)
 
     async def _finish(self) -> None:
+        await asyncio.sleep(0)  # one that was not begun would leave no record when it is cancelled
         for task in self._tasks:
-            task.cancel()
+            if not task.cancelling():  # a second time would interrupt it while it lets go
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for record in self._sums.values():
             self._on_record(record)

@@ -195,8 +195,10 @@ class Switch:
             return taken
 
     def close(self) -> None:
-        """The call is over: every stream is gone."""
+        """The call is over: every stream is gone. A second call does nothing."""
         with self.lock:
+            if self._closed:
+                return
             self._closed = True
             streams, self._streams = list(self._streams.values()), {}
             self._outgoing.clear()
