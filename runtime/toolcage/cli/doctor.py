@@ -26,7 +26,9 @@ GVISOR: Final = (
     "sudo apt-get install runsc && sudo runsc install && sudo systemctl restart docker, then `runtime: runsc` in the"
     " policy's sandbox"
 )
+CORE_FILE: Final = "sudo sysctl -w kernel.core_pattern=core, and the same in a file of /etc/sysctl.d"
 """One command each, as far as one command does it."""
+CORE_PATTERN: Final = Path("/proc/sys/kernel/core_pattern")
 MOST_NAMED: Final = 5
 Verdict = Literal["ok", "advice", "problem"]
 
@@ -66,7 +68,8 @@ def _examine() -> list[Finding]:
     except EngineError as error:
         return [Finding(check="engine", verdict="problem", found=str(error), mend="start Docker, or set DOCKER_HOST")]
     try:
-        return [*_engine_findings(engine.version(), engine.info()), *_image_findings(engine), _run_cage()]
+        about_host = [*_engine_findings(engine.version(), engine.info()), *_core_findings(CORE_PATTERN)]
+        return [*about_host, *_image_findings(engine), _run_cage()]
     finally:
         engine.close()
 
@@ -112,7 +115,8 @@ def _engine_findings(version: Any, info: Any) -> list[Finding]:
         found = "neither AppArmor nor SELinux confines containers"
         findings.append(Finding(check="LSM", verdict="advice", found=found, mend=APPARMOR))
     if str(info.get("CgroupVersion", "1")) == "1":
-        findings.append(Finding(check="cgroups", verdict="advice", found="cgroup v1", mend=CGROUP_V2))
+        findings.append(Finding(check="cgroups", verdict="advice", mend=CGROUP_V2,
+                                found="cgroup v1, which does not count what network buffers hold"))  # fmt: skip
     if "runsc" not in (info.get("Runtimes") or {}):
         findings.append(Finding(check="gVisor", verdict="advice", found="not installed: tools share the host's kernel",
                                 mend=GVISOR))  # fmt: skip
@@ -121,6 +125,19 @@ def _engine_findings(version: Any, info: Any) -> list[Finding]:
             findings.append(Finding(check=name, verdict="problem", found="the engine cannot enforce it",
                                     mend="enable the cgroup controllers memory, pids and cpu"))  # fmt: skip
     return findings
+
+
+def _core_findings(pattern: Path) -> list[Finding]:
+    """A handler for crashes is run by the kernel itself: no limit on cores, which cages have, keeps it from that."""
+    try:
+        handler = pattern.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # no Linux: its engine's kernel is elsewhere
+        return []
+    if not handler.startswith("|"):
+        return []
+    program = handler.removeprefix("|").split(" ")[0]
+    found = f"each crash in a cage starts {program[:200]} on the host, as root and outside the cage's limits"
+    return [Finding(check="core handler", verdict="advice", found=found, mend=CORE_FILE)]
 
 
 def _release(version: str) -> tuple[int, ...]:

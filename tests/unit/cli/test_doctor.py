@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolcage.cage.updates import waiting
-from toolcage.cli.doctor import _engine_findings, _update_findings
+from toolcage.cli.doctor import _core_findings, _engine_findings, _update_findings
 
 STRONG: dict[str, Any] = {
     "SecurityOptions": ["name=seccomp,profile=builtin", "name=apparmor", "name=userns"],
@@ -58,6 +58,26 @@ def test_each_weakness_is_told_by_its_name_and_a_missing_limit_is_a_problem(
     info: dict[str, Any], expected: dict[str, str]
 ) -> None:
     assert verdicts(**info) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named"),
+    [
+        ("core\n", None),
+        ("/var/crash/core.%p\n", None),
+        ("\n", None),
+        ("|/usr/lib/systemd/systemd-coredump %P %u\n", "/usr/lib/systemd/systemd-coredump"),
+    ],
+)
+def test_a_program_that_crashes_of_cages_would_start_on_the_host_is_told(
+    tmp_path: Path, pattern: str, named: str | None
+) -> None:
+    path = tmp_path / "core_pattern"
+    path.write_text(pattern)
+    findings = _core_findings(path)
+    assert [(item.check, item.verdict) for item in findings] == ([("core handler", "advice")] if named else [])
+    assert all(str(named) in item.found and item.mend for item in findings)
+    assert _core_findings(tmp_path / "none") == []
 
 
 LIST = """Package: openssl
