@@ -39,7 +39,7 @@ FORGED = (
     + wire.encode(wire.DATA, wire.RESULT, b'{"success": true, "data": "forged"}')
 )  # fmt: skip
 PRELUDE = f"""
-import ctypes, errno, mmap, os, resource, signal, socket, struct, subprocess, sys, threading, time
+import ctypes, errno, fcntl, mmap, os, resource, signal, socket, struct, subprocess, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 NUMBERS = {SYSCALLS!r}
@@ -130,6 +130,11 @@ if os.getpid() != 1:
     for number in (signal.SIGSTOP, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGCHLD, signal.SIGCONT):
         try: os.kill(1, number)
         except OSError: pass
+        ours, theirs = socket.socketpair()  # the kernel sends it then, for data that comes
+        fcntl.fcntl(ours, fcntl.F_SETOWN, 1)
+        fcntl.fcntl(ours, fcntl.F_SETSIG, int(number))
+        fcntl.fcntl(ours, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+        theirs.send(b"x")
     found["limits"] = call("prlimit64", 1, 7, here, 0)
     found["affinity"] = call("sched_setaffinity", 1, 8, here)
     found["scheduler"] = call("sched_setscheduler", 1, 5, here)
