@@ -37,7 +37,9 @@ def skeleton(text: str) -> str:
     if folded.isascii():
         return folded
     apart = unicodedata.normalize("NFD", folded)
-    return "".join(c for c in apart if not unicodedata.combining(c)).translate(_TABLE)
+    for mark in filter(unicodedata.combining, set(apart)):
+        apart = apart.replace(mark, "")
+    return apart.translate(_TABLE)
 
 
 def scripts(text: str) -> frozenset[str]:

@@ -26,6 +26,7 @@ _SAME_SENTENCES = frozenset({"markup", "leet"})
 _EVERYDAY = frozenset({"plain", "escapes", "markup", "look_alikes", "percent"})
 # Readings that leave most lines of ordinary text as they are.
 _LINE_BY_LINE = frozenset({"plain", "escapes", "markup", "look_alikes"})
+_HIDDEN_ON_PURPOSE = 1.25
 _GAP = "\n" * (_NEAR + 100)
 _NOTHING = Suspicion(score=0.0, signals=())
 
@@ -42,15 +43,23 @@ def suspect(text: str, model: learned.Model | None = None) -> Suspicion:
         reading = _news(whole, seen) if whole.name in _LINE_BY_LINE else whole
         signals = list(rules.search(reading))
         if reading.name not in _SAME_SENTENCES:
-            signals += learned.weigh(reading, model)
-        if reading.name == "plain":
-            signals += _foreign(reading)
+            sentences = learned.sentences(reading.text)
+            if reading.name == "plain":
+                signals += _foreign(sentences)
+            signals += learned.weigh(reading, model, _missing(reading.name, signals), sentences)
         found = _together(reading.name, signals)
         if found.score > best.score:
             best = found
         if best.suspected:
             break
     return best
+
+
+def _missing(spelling: str, signals: list[Signal]) -> float:
+    """What the wording must weigh to make a difference: together with what was found already it must flag the text."""
+    score = _together(spelling, signals).score
+    enough = SUSPECT_SCORE if spelling in _EVERYDAY else SUSPECT_SCORE / _HIDDEN_ON_PURPOSE
+    return max(0.0, enough - score)
 
 
 def _news(reading: Reading, seen: set[str]) -> Reading:
@@ -75,8 +84,8 @@ def _news(reading: Reading, seen: set[str]) -> Reading:
     return Reading(name=reading.name, text=joined)
 
 
-def _foreign(reading: Reading) -> Iterator[Signal]:
-    question = languages.foreign_question(learned.sentences(reading.text))
+def _foreign(sentences: list[tuple[int, str]]) -> Iterator[Signal]:
+    question = languages.foreign_question(sentences)
     if question is not None:
         yield Signal(
             name="foreign_question", weight=1.0, excerpt=question[1].strip()[:LONGEST_EXCERPT], position=question[0]
@@ -99,5 +108,5 @@ def _together(spelling: str, signals: Iterable[Signal]) -> Suspicion:
         if score > best_score:
             best, best_score = group, score
     if spelling not in _EVERYDAY and best.keys() - {"wording", "encoded"}:
-        best_score *= 1.25  # nobody hides by accident what reads as an instruction
+        best_score *= _HIDDEN_ON_PURPOSE  # nobody hides by accident what reads as an instruction
     return Suspicion(score=round(best_score, 3), signals=tuple(best.values()), spelling=spelling)

@@ -59,6 +59,7 @@ _SCRIPTS: Final = (
     ("arabic", re.compile("[\u0600-\u06ff]")), ("hebrew", re.compile("[\u0590-\u05ff]")),
     ("devanagari", re.compile("[\u0900-\u097f]")), ("thai", re.compile("[\u0e00-\u0e7f]")),
 )  # fmt: skip
+_ASKS: Final = re.compile("[?;\uff1f\u061f]")
 _LEAST_WORDS: Final = 3
 _LEAST_AROUND: Final = 2
 _MOST_FOREIGN: Final = 0.4
@@ -73,30 +74,28 @@ def language(sentence: str, words: Iterable[str]) -> str | None:
             found = len(pattern.findall(sentence))
             if found >= 4 and 2 * found > letters:
                 return "kana" if name == "han" and _SCRIPTS[0][1].search(sentence) else name
-    votes: Counter[str] = Counter()
-    for word in words:
-        votes.update(_OF.get(word, ()))
-    ranked = votes.most_common(2)
-    if not ranked or ranked[0][1] < 2 or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
+    votes: dict[str, int] = {}
+    for languages in filter(None, map(_OF.get, words)):
+        for name in languages:
+            votes[name] = votes.get(name, 0) + 1
+    if not votes:
         return None
-    return ranked[0][0]
+    most = max(votes.values())
+    first, *others = [name for name, count in votes.items() if count == most]
+    return first if most > 1 and not others else None
 
 
 def foreign_question(sentences: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
     """The first sentence that asks something in a language that nearly nothing else of the text is in."""
-    around: Counter[str] = Counter()
-    asking: list[tuple[int, str, str]] = []
-    for position, sentence in sentences:
-        words = sentence.lower().split()
-        wide = not sentence.isascii() and any(pattern.search(sentence) for _, pattern in _SCRIPTS[:3])
-        if len(words) < _LEAST_WORDS and not wide:
-            continue
-        spoken = language(sentence, [word.strip(".,:;!?\"'()¿¡") for word in words])
-        if spoken is None:
-            continue
-        around[spoken] += 1
-        if "?" in sentence or "\uff1f" in sentence or "\u061f" in sentence or (spoken == "greek" and ";" in sentence):
-            asking.append((position, sentence, spoken))
+    judged = [(position, sentence, words) for position, sentence in sentences if (words := _enough(sentence))]
+    asking = [
+        (position, sentence, spoken)
+        for position, sentence, words in judged
+        if _ASKS.search(sentence) and (spoken := _spoken(sentence, words)) and (spoken == "greek" or _asks(sentence))
+    ]
+    if not asking:
+        return None
+    around = _counted(judged, {spoken for _, _, spoken in asking})
     total = sum(around.values())
     if not around or max(around.values()) < _LEAST_SHARE * total:  # a text of many languages has no foreign one
         return None
@@ -104,3 +103,35 @@ def foreign_question(sentences: Iterable[tuple[int, str]]) -> tuple[int, str] | 
         if total - around[spoken] >= _LEAST_AROUND and around[spoken] <= _MOST_FOREIGN * total:
             return position, sentence
     return None
+
+
+def _enough(sentence: str) -> list[str]:
+    """The words of a sentence that is long enough to be told a language of."""
+    words = sentence.lower().split()
+    if len(words) >= _LEAST_WORDS or (not sentence.isascii() and any(p.search(sentence) for _, p in _SCRIPTS[:3])):
+        return words
+    return []
+
+
+def _asks(sentence: str) -> bool:
+    return "?" in sentence or "\uff1f" in sentence or "\u061f" in sentence
+
+
+def _spoken(sentence: str, words: list[str]) -> str | None:
+    return language(sentence, [word.strip(".,:;!?\"'()¿¡") for word in words])
+
+
+def _counted(judged: list[tuple[int, str, list[str]]], asked: set[str]) -> Counter[str]:
+    """How many sentences are in which language; none at all once every language that is asked in is a common one."""
+    around: Counter[str] = Counter()
+    common = _MOST_FOREIGN * len(judged)
+    for _, sentence, words in judged:
+        spoken = _spoken(sentence, words)
+        if spoken is None:
+            continue
+        around[spoken] += 1
+        if spoken in asked and around[spoken] > common:
+            asked = asked - {spoken}
+            if not asked:
+                return Counter()
+    return around

@@ -16,9 +16,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Final
 
+from toolcage.cleaning.injection.bound import Positives, worth_weighing
 from toolcage.cleaning.injection.concepts import concepts
 from toolcage.cleaning.injection.signals import LONGEST_EXCERPT, Reading, Signal
 
@@ -29,11 +30,15 @@ _LONG_RUN: Final = 96
 _FAR: Final = 4
 _ASKING: Final = ("?", "\uff1f", "\u061f", "?\"", "?'")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[0-9]+|[?!:]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_TOKEN_OR_MARK: Final = re.compile(rf"{_TOKEN.pattern}|[\0-\4]")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+# One class first, which the engine scans for fast, then a look back at what it was.
 _END: Final = re.compile(
-    r"(?<=[.!?;])\s+|[\n\r|]+|(?<=[\u3002\uff01\uff1f])|<[^<>]{0,200}>|--+>?|&lt;!?|\*/|\\n"
-    r"|\"\s{0,3}[:,}\]]\s{0,3}\"?|=\"|[{}\[\]]|(?<=\s)#+\s"
+    r"[.!?;\u3002\uff01\uff1f\n\r|<\-&*\\\"={}\[\]#](?:(?<=[.!?;])\s+|(?<=[\n\r|])[\n\r|]*|(?<=[\u3002\uff01\uff1f])"
+    r"|(?<=<)[^<>]{0,200}>|(?<=-)-+>?|(?<=&)lt;!?\s*|(?<=\*)/|(?<=\\)n|(?<=\")\s{0,3}[:,}\]]\s{0,3}\"?|(?<==)\""
+    r"|(?<=[{}\[\]])|(?<=\s#)#*\s)"
 )
+_CLOSING: Final = frozenset(".!?;\u3002\uff01\uff1f")
 _TELLING: Final = re.compile(
     r"ignor|disregard|instruct|prompt|password|assistant|\bai\b|override|bypass"
     r"|\byou(?:r|'re| are| must)?\b.{0,80}(?:must|user|secret|pretend|now)"
@@ -48,6 +53,9 @@ _REPORTS: Final = re.compile(
     r"|replied|told|reporte?d|shown?|text|words|sentence|satz|forscher|warn|chercheur|phrase|frase|investig|obey|message\b"
 )
 _LEAST_REPORT: Final = 6
+_QUOTES: Final = ('"', "\u201c", "\u201e", "\u00ab")
+_FEW: Final = 8
+_ROUNDING: Final = 0.01
 
 
 def tokens(sentence: str) -> list[str]:
@@ -84,30 +92,46 @@ def features(words: list[str], sentence: str) -> set[str]:
     return made
 
 
-def sentences(text: str) -> Iterator[tuple[int, str]]:
+def sentences(text: str) -> list[tuple[int, str]]:
     """The sentences and lines of a text with where each begins; long ones are cut."""
+    found: list[tuple[int, str]] = []
     position = 0
     for match in _END.finditer(text):
-        yield from _pieces(text, position, match.start())
+        end = match.start()
+        if text[end] in _CLOSING:
+            end += 1
+        if 3 < end - position <= _LONGEST_SENTENCE:
+            found.append((position, text[position:end]))
+        elif end - position > 3:
+            found += _pieces(text, position, end)
         position = match.end()
-    yield from _pieces(text, position, len(text))
+    found += _pieces(text, position, len(text))
+    return [one for one in found if not one[1].isspace()]
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     for begin in range(start, end, _LONGEST_SENTENCE):
         piece = text[begin : min(end, begin + _LONGEST_SENTENCE)]
-        if len(piece) > 3 and not piece.isspace():
+        if len(piece) > 3:
             yield begin, piece
+
+
+def weighed(text: str, found: list[tuple[int, str]] | None = None) -> list[tuple[int, str]]:
+    """The sentences that count, where they begin, without what they only report. `found`: `sentences` of the text."""
+    found = sentences(text) if found is None else found
+    if len(text) > _WHOLE:
+        found = [(position, sentence) for position, sentence in found if _TELLING.search(sentence)]
+    if not any(quote in text for quote in _QUOTES):
+        return found
+    return [
+        (position, _without_reported(sentence) if _QUOTATION.search(sentence) else sentence)
+        for position, sentence in found
+    ]
 
 
 def parts(text: str) -> Iterator[tuple[int, str, set[str]]]:
     """Each sentence that is weighed: where it begins, its text, its features."""
-    large = len(text) > _WHOLE
-    for position, sentence in sentences(text):
-        if large and _TELLING.search(sentence) is None:
-            continue
-        if _QUOTATION.search(sentence):
-            sentence = _without_reported(sentence)
+    for position, sentence in weighed(text):
         words = tokens(sentence)
         if len(words) > 1:
             yield position, sentence, features(words, sentence)
@@ -124,16 +148,38 @@ def scale(features_in_run: int) -> float:
     return math.sqrt(min(1.0, _LONG_RUN / max(1, features_in_run)))
 
 
-def weigh(reading: Reading, model: Model | None = None) -> Iterator[Signal]:
+def weigh(
+    reading: Reading,
+    model: Model | None = None,
+    least: float = 0.0,
+    found: list[tuple[int, str]] | None = None,
+) -> Iterator[Signal]:
     """At most one signal: the run of up to WINDOW sentences that speaks most like an attack, if it does so at all.
 
-    `model` None = the one in `weights.json`."""
+    `model` None = the one in `weights.json`. A signal of less weight than `least` may be left out.
+    `found`: the text's `sentences`, where they are known."""
     model = model or shipped_model()
+    floor = model.low + least * (model.high - model.low) - model.bias - _ROUNDING
     best, where, excerpt = -math.inf, 0, ""
-    lookup = model.weights.get
+    for stretch in _worth_weighing(weighed(reading.text, found), model, floor):
+        run = _best_run(stretch, model.weights)
+        if run[0] > best:
+            best, where, excerpt = run
+    weight = model.weight(best + model.bias)
+    if weight > 0:
+        yield Signal(name="wording", weight=weight, excerpt=excerpt.strip()[:LONGEST_EXCERPT], position=where)
+
+
+def _best_run(stretch: list[tuple[int, str]], weights: dict[str, float]) -> tuple[float, int, str]:
+    """The highest sum of a run of neighbouring sentences, where the run begins, and its last sentence."""
+    best, where, excerpt = -math.inf, 0, ""
     recent: list[tuple[int, float, int]] = []
-    for position, sentence, found in parts(reading.text):
-        own = sum(lookup(feature, 0.0) for feature in found)
+    for position, sentence in stretch:
+        words = tokens(sentence)
+        if len(words) < 2:
+            continue
+        found = features(words, sentence)
+        own = sum(map(weights.get, found, repeat(0.0)))
         recent = [*recent[1 - WINDOW :], (position, own, len(found))]
         total, count = 0.0, 0
         for begin, some, size in reversed(recent):
@@ -142,21 +188,47 @@ def weigh(reading: Reading, model: Model | None = None) -> Iterator[Signal]:
             scaled = total * scale(count)
             if scaled > best:
                 best, where, excerpt = scaled, begin, sentence
-    weight = model.weight(best + model.bias)
-    if weight > 0:
-        yield Signal(name="wording", weight=weight, excerpt=excerpt.strip()[:LONGEST_EXCERPT], position=where)
+    return best, where, excerpt
+
+
+def _worth_weighing(told: list[tuple[int, str]], model: Model, floor: float) -> Iterator[list[tuple[int, str]]]:
+    if len(told) < _FEW or floor <= 0:
+        yield told
+        return
+    marked: list[tuple[tuple[int, str], str | None, float]] = []
+    for one in told:
+        sentence = one[1]
+        if sentence.isascii() or _WIDE.search(sentence) is None:
+            marks = "\1" if "@" in sentence else ""
+            if "://" in sentence or "www." in sentence:
+                marks += "\2"
+            if sentence.rstrip().endswith(_ASKING):
+                marks += "\3"
+            marked.append((one, marks, 0.0))
+        elif len(words := tokens(sentence)) > 1:
+            found = map(model.weights.get, features(words, sentence), repeat(0.0))
+            marked.append((one, None, sum(weight for weight in found if weight > 0)))
+    yield from worth_weighing(marked, model.positives, _TOKEN_OR_MARK, WINDOW, floor)
 
 
 class Model:
     """Weights by feature, a bias, and the two scores between which the signal grows from 0 to 1."""
 
-    __slots__ = ("bias", "high", "low", "weights")
+    __slots__ = ("_positives", "bias", "high", "low", "weights")
 
     def __init__(self, *, weights: dict[str, float], bias: float, low: float, high: float) -> None:
         self.weights = weights
         self.bias = bias
         self.low = low
         self.high = high
+        self._positives: Positives | None = None
+
+    @property
+    def positives(self) -> Positives:
+        """The positive weights, taken apart when first needed."""
+        if self._positives is None:
+            self._positives = Positives(self.weights)
+        return self._positives
 
     def weight(self, score: float) -> float:
         """The signal's weight for a score: 0 below `low`, 1 and at most 1.2 from `high` on."""

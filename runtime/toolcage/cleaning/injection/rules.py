@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, islice, repeat
+from operator import eq
 from typing import Final
 
 from toolcage.cleaning.injection.signals import LONGEST_EXCERPT, Reading, Signal
@@ -323,21 +325,46 @@ _REQUEST: Final = re.compile(r"\b(?:give|tell|what|ignore|say|print|write|send|r
 
 def search(reading: Reading) -> Iterator[Signal]:
     """The signals of one reading (lower case). Linear; never raises."""
-    text = reading.text
-    looked_until: dict[str, int] = {}
-    for place in _FIND.finditer(text):
-        position = place.start()
-        for hint in _BY_START[place[1]]:
-            if text.startswith(hint, position):
-                yield from _around(text, hint, position, looked_until)
+    for position, hint in _places(reading.text):
+        yield from _around(reading.text, hint, position)
     yield from _shapes(reading)
 
 
-def _around(text: str, hint: str, position: int, looked_until: dict[str, int]) -> Iterator[Signal]:
-    """Each rule of the hint in the window around the place where it stands, unless it was looked at already."""
-    if position <= looked_until.get(hint, -1):
-        return
-    looked_until[hint] = position + _AFTER // 2
+def _places(text: str) -> list[tuple[int, str]]:
+    """Where hints stand, in order; a hint that stands again within the same window is left out."""
+    places: list[tuple[int, str]] = []
+    for hint in _hints_in(text):
+        position = text.find(hint)
+        while position >= 0:
+            places.append((position, hint))
+            position = text.find(hint, position + _AFTER // 2 + 1)
+    return sorted(places)
+
+
+def _hints_in(text: str) -> set[str]:
+    """The hints that may stand in the text: those whose longest word does. Most texts repeat most of their words."""
+    words = set(text.split())
+    known = _remembered
+    if len(known) > _MOST_REMEMBERED:  # bounded, and so is each word in it: they come from strangers
+        known.clear()
+    pieces = {piece for word in words if len(word) > _LONGEST_REMEMBERED for piece in _pieces_in(word)}
+    for word in words.difference(known):
+        if len(word) <= _LONGEST_REMEMBERED:
+            known[word] = _pieces_in(word)
+    pieces.update(chain.from_iterable(map(known.get, words, repeat(()))))
+    return {hint for piece in pieces for hint in _HINTS_OF[piece]}
+
+
+_remembered: dict[str, tuple[str, ...]] = {}
+
+
+def _pieces_in(word: str) -> tuple[str, ...]:
+    starts = {match[1] for match in (_FIND_ASCII if word.isascii() else _FIND).finditer(word)}
+    return tuple(piece for start in starts for piece in _BY_START[start] if piece in word)
+
+
+def _around(text: str, hint: str, position: int) -> Iterator[Signal]:
+    """Each rule of the hint in the window around the place where it stands."""
     start = max(0, position - _BEFORE)
     window = text[start : position + _AFTER]
     for rule in _BY_HINT[hint]:
@@ -363,8 +390,16 @@ def _trie(words: list[str]) -> str:
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
-_FIND: Final = re.compile(f"(?=({_trie(_shortest(_HINTS))}))")
-_BY_START: Final = {start: tuple(hint for hint in _HINTS if hint.startswith(start)) for start in _shortest(_HINTS)}
+_HINTS_OF: Final[dict[str, tuple[str, ...]]] = {
+    piece: tuple(hint for hint in _HINTS if max(hint.split(), key=len) == piece)
+    for piece in {max(hint.split(), key=len) for hint in _HINTS}
+}
+_MOST_REMEMBERED: Final = 30_000
+_LONGEST_REMEMBERED: Final = 40
+_STARTS: Final = _shortest(tuple(sorted(_HINTS_OF)))
+_FIND: Final = re.compile(f"(?=({_trie(_STARTS)}))")
+_FIND_ASCII: Final = re.compile(f"(?=({_trie([start for start in _STARTS if start.isascii()])}))")
+_BY_START: Final = {start: tuple(piece for piece in _HINTS_OF if piece.startswith(start)) for start in _STARTS}
 
 
 def _signal(text: str, rule: _Rule, position: int, found: str) -> Signal:
@@ -399,7 +434,23 @@ def _shapes(reading: Reading) -> Iterator[Signal]:
             yield Signal(
                 name="unanswered_turn", weight=1.0, excerpt=match[0][-LONGEST_EXCERPT:], position=match.start()
             )
-    for match in _REPEATED.finditer(text[:65536]):
+    beginning = text[:65536]
+    match = _REPEATED.search(beginning) if _may_repeat(beginning) else None
+    if match is not None:
         weight = 1.0 if _REQUEST.search(text, match.end(), match.end() + 80) else 0.5
         yield Signal(name="repeated", weight=weight, excerpt=match[0][:40], position=match.end())
-        break
+
+
+def _may_repeat(text: str) -> bool:
+    """Whether up to four words follow each other often enough for `_REPEATED`, whatever stands between them."""
+    words = text.replace(",", " ").split()
+    for period in range(1, 5):
+        same = bytes(map(eq, words, islice(words, period, None)))
+        # The first and the last word may have other characters at their ends.
+        run = b"\1" * (7 * period - 2)
+        place = same.find(run)
+        while place >= 0:
+            if all(map(str.isalpha, words[place : place + period])):
+                return True
+            place = same.find(run, place + 1)
+    return False

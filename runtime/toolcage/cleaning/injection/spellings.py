@@ -13,11 +13,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from html import unescape
 from typing import Final
 from urllib.parse import unquote
 
+from toolcage.cleaning.injection.concepts import concept
 from toolcage.cleaning.injection.signals import Reading
 from toolcage.cleaning.marks import views
 from toolcage.facts.confusables import skeleton
@@ -27,15 +29,17 @@ _MOST_PIECES: Final = 64
 
 _TAG: Final = re.compile(r"</?[a-z][^<>]{0,400}>", re.IGNORECASE)
 _JSON_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\([nrt\"/])")
-_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}(?:[ \t]?\r?\n[A-Za-z0-9+/_-]{20,})*={0,2}")
+# One class first, which the engine scans for fast, then a look back at what stood before it.
+_BASE64: Final = re.compile(
+    r"[A-Za-z0-9+/_-](?<![A-Za-z0-9+/_-]{2})[A-Za-z0-9+/_-]{19,}(?:[ \t]?\r?\n[A-Za-z0-9+/_-]{20,})*={0,2}"
+)
 _HEX: Final = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :,]?|(?:\\x|0x)[0-9A-Fa-f]{2},? ?){10,}")
 _BINARY: Final = re.compile(r"(?<![0-9])(?:[01]{8}[ ,]?){6,}|(?<![0-9])(?:[01]{7}[ ,]){6,}[01]{7}")
 _PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}){4,}|(?<![\w+%])(?:\w{1,40}(?:%20|\+)){3,}\w{1,40}")
 _MORSE: Final = re.compile(r"(?:[.\-·–]{1,6}[ /|]{1,3}){10,}[.\-·–]{1,6}")
-_SPACED: Final = re.compile(r"(?:(?<!\w)\w[ ._*\-|~]{1,6}){7,}\w(?!\w)")
-_LEET: Final = re.compile(
-    r"(?<![a-z0-9@$!|+])(?=[a-z]{0,19}[013457@$!|+])(?=[0-9@$!|+]{0,19}[a-z])[a-z013457@$!|+]{4,20}"
-)
+_SPACED: Final = re.compile(r"(?:(?<!\w)[^\W_][ ._*\-|~]{1,6}){7,}[^\W_](?!\w)")
+_LEET_RUN: Final = re.compile(r"[a-z0-9@$!|+]{4,}")
+_LEET: Final = re.compile(r"(?=[a-z]{0,19}[013457@$!|+])(?=[0-9@$!|+]{0,19}[a-z])[a-z013457@$!|+]{4,20}")
 _LEET_TABLES: Final = (str.maketrans("013457@$!|+", "oieastasilt"), str.maketrans("013457@$!|+", "oleastasllt"))
 _WORDS: Final = re.compile(r"[a-z]{5,16}")
 _READABLE: Final = re.compile(r"[^\W\d_]{2,}")
@@ -61,6 +65,18 @@ _MORSE_CODE: Final = """
     .- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --..
 """
 _MORSE_LETTERS: Final = dict(zip(_MORSE_CODE.split(), "abcdefghijklmnopqrstuvwxyz", strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """`runs` finds, in a text translated by `signs`, where enough characters of the code stand in a row."""
+
+    name: str
+    decode: Callable[[str], str]
+    pattern: re.Pattern[str]
+    signs: bytes
+    runs: re.Pattern[bytes]
+    goes_on: bool
 
 
 def readings(text: str) -> Iterator[Reading]:
@@ -96,16 +112,33 @@ def _spelled(text: str) -> Iterator[tuple[str, str]]:
         yield "markup", _TAG.sub(" ", current)
         yield "markup", _TAG.sub("", current)
     if not current.isascii():
-        yield "look_alikes", skeleton(current)
+        yield "look_alikes", "\n".join(map(skeleton, current.split("\n")))
     if len(current) > _MOST_DECODED:
         return
     lowered = current.lower()
-    if len(_LEET.findall(lowered)) > 1:
+    leet = _leet(lowered)
+    if leet:
         for table in _LEET_TABLES:
-            yield "leet", _LEET.sub(lambda match, table=table: match[0].translate(table), lowered)  # type: ignore[misc]
-    spaced = _SPACED.findall(current)
+            read = {run: match[0].translate(table) + run[match.end() :] for run, match in leet.items()}
+            yield "leet", _LEET_RUN.sub(lambda match, read=read: read.get(match[0], match[0]), lowered)  # type: ignore[misc]
+    spaced = _SPACED.findall(current) if _may_be_spaced(current) else []
     if spaced:
         yield "spaced", " ".join(_joined(run) for run in spaced[:_MOST_PIECES])
+
+
+def _leet(lowered: str) -> dict[str, re.Match[str]]:
+    """The runs that can be words in leetspeak, if at least two of them are words that mean something here: e-mail
+    addresses, names with a number and words with an exclamation mark are read as they are."""
+    runs = set(_LEET_RUN.findall(lowered))
+    found = {run: match for run in runs if not run.isalpha() and (match := _LEET.match(run))}
+    telling = {run for run, match in found.items() if any(concept(match[0].translate(t)) for t in _LEET_TABLES)}
+    return found if len(telling) > 1 else {}
+
+
+def _may_be_spaced(text: str) -> bool:
+    """Whether letters stand alone in a row, as in `_SPACED`, whose first and last may have other signs beside them."""
+    words = text.encode("ascii", "replace").translate(_LETTERS).split()
+    return b" a a a a a a " in b" %b " % b" ".join(words)
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -123,16 +156,16 @@ def _decoded(text: str) -> Iterator[tuple[str, str]]:
     """Pieces of the text that are another text in code, each kind's pieces together."""
     if len(text) > _MOST_DECODED:
         text = text[: _MOST_DECODED // 2] + "\n" + text[-_MOST_DECODED // 2 :]
-    for name, pieces in (
-        ("base64", (_from_base64(m[0]) for m in _BASE64.finditer(text))),
-        ("hexadecimal", (_from_hex(m[0]) for m in _HEX.finditer(text))),
-        ("binary", (_from_binary(m[0]) for m in _BINARY.finditer(text))),
-        ("percent", (unquote(m[0]).replace("+", " ") for m in _PERCENT.finditer(text))),
-        ("morse", (_from_morse(m[0]) for m in _MORSE.finditer(text))),
-    ):
-        found = [piece for piece in pieces if piece and _READABLE.search(piece)]
+    image = text.encode("ascii", "replace")
+    for code in _CODES:
+        pieces = map(code.decode, _written(text, image, code))
+        found = [piece for piece in pieces if _READABLE.search(piece)]
         if found:
-            yield name, "\n".join(found[:_MOST_PIECES])
+            yield code.name, "\n".join(found[:_MOST_PIECES])
+    if "%" in text or "+" in text:
+        found = [piece for m in _PERCENT.finditer(_with_signs(text)) if _READABLE.search(piece := _from_percent(m[0]))]
+        if found:
+            yield "percent", "\n".join(found[:_MOST_PIECES])
     lowered = text.lower()
     words = set(_WORDS.findall(lowered))
     for shift in {_SHIFTED[word] for word in words & _SHIFTED.keys()}:
@@ -141,6 +174,23 @@ def _decoded(text: str) -> Iterator[tuple[str, str]]:
         yield "reversed", lowered[::-1]
     if words & _ATBASHED:
         yield "atbash", lowered.translate(_ATBASH)
+
+
+def _written(text: str, image: bytes, code: _Code) -> Iterator[str]:
+    """What looks like the code. It is sought only where enough of its characters stand in a row."""
+    end = 0
+    for run in code.runs.finditer(image.translate(code.signs)):
+        # Base64 goes on behind a line end, which is no character of it.
+        for match in code.pattern.finditer(text, max(end, run.start()), len(text) if code.goes_on else run.end()):
+            if code.goes_on and match.start() >= run.end():
+                break
+            end = match.end()
+            yield match[0]
+
+
+def _with_signs(text: str) -> str:
+    """The pieces between white space in which something can be percent-encoded."""
+    return " ".join([piece for piece in text.split() if "%" in piece or "+" in piece])
 
 
 def _text_of(raw: bytes) -> str:
@@ -163,6 +213,10 @@ def _from_base64(piece: str) -> str:
     return _text_of(raw)
 
 
+def _from_percent(piece: str) -> str:
+    return unquote(piece).replace("+", " ")
+
+
 def _from_hex(piece: str) -> str:
     digits = re.sub(r"\\x|0x|[ :,]", "", piece)
     return _text_of(bytes.fromhex(digits[: len(digits) // 2 * 2]))
@@ -181,3 +235,24 @@ def _from_morse(piece: str) -> str:
 def _unshifted(lowered: str, shift: int) -> str:
     letters = "abcdefghijklmnopqrstuvwxyz"
     return lowered.translate(str.maketrans(letters[shift:] + letters[:shift], letters))
+
+
+def _signs(characters: str) -> bytes:
+    """The table that makes each of these characters a 1 and any other a 0. A question mark is all beyond ASCII."""
+    return bytes(chr(code) in characters for code in range(256))
+
+
+_ALPHANUMERIC: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# Letters and digits are an `a`, what may part spaced letters is a space, the rest is something else.
+_LETTERS: Final = bytes(
+    ord("a" if chr(code) in _ALPHANUMERIC + "?" else " " if chr(code) in " ._*-|~" else "#") for code in range(256)
+)
+_CODES: Final = tuple(
+    _Code(name, decode, pattern, _signs(characters), re.compile(b"\1{%d,}" % least), goes_on=name == "base64")
+    for name, decode, pattern, characters, least in (
+        ("base64", _from_base64, _BASE64, _ALPHANUMERIC + "+/_-", 20),
+        ("hexadecimal", _from_hex, _HEX, "0123456789abcdefABCDEF\\x :,", 20),
+        ("binary", _from_binary, _BINARY, "01 ,", 48),
+        ("morse", _from_morse, _MORSE, ".-? /|", 21),
+    )
+)
