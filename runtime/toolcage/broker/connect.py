@@ -1,7 +1,8 @@
 """The `connect` portal: an HTTP CONNECT proxy that leads to the granted hosts and ports and nowhere else.
 
 For programs that bring their own TLS. The name is resolved here, once, its address judged and pinned; inside the cage
-there is no resolver. No credentials, no plain HTTP through it, no address in place of a name, no port but the granted.
+there is no resolver. TLS that begins with the first byte must ask for that same name (`client_hello`): at one address
+live many. No credentials, no plain HTTP through it, no address in place of a name, no port but the granted.
 What is refused is an answer with a JSON body that names the code.
 """
 
@@ -16,12 +17,14 @@ from typing import Final, Protocol, TypeAlias
 
 from toolcage.broker.answers import answer, status_of
 from toolcage.broker.buffered import BufferedReader, Ended
+from toolcage.broker.client_hello import NeedsMore, check_hello
 from toolcage.broker.request_head import RequestHead, bad, read_head
 from toolcage.broker.splice import splice
 from toolcage.broker.stream import ClientStream, Connection, Denied, PortalTerms
 from toolcage.facts.host import read_host
 
 _NAME: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_PIECE: Final = 4096
 _MADE: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -64,11 +67,49 @@ async def serve(
     try:
         note.address = server.address
         await client.write(_MADE)
-        if reader.pending:
-            await server.write(await reader.some())
-        await splice(client, server, terms=terms, note=note)
+        early = await reader.some() if reader.pending else b""
+        note.bytes_up -= len(early)  # it is counted again where it goes on
+        await splice(_Judged(client, early, host), server, terms=terms, note=note)
     finally:
         server.abort()
+
+
+class _Judged:
+    """The cage's end of a tunnel. Nothing that it sends is passed on before its first message is known to be for
+    `host`, where it is TLS."""
+
+    def __init__(self, client: ClientStream, early: bytes, host: str) -> None:
+        self._client = client
+        self._held = bytearray(early)
+        self._host = host
+        self._judged = False
+
+    async def read(self, n: int) -> bytes:
+        """As every stream's. Raises Denied."""
+        while not self._judged:
+            try:
+                check_hello(bytes(self._held), self._host)
+            except NeedsMore:
+                piece = await self._client.read(_PIECE)
+                if not piece:
+                    return b""  # half a message leads nowhere
+                self._held += piece
+            else:
+                self._judged = True
+        if not self._held:
+            return await self._client.read(n)
+        taken = bytes(self._held[:n])
+        del self._held[:n]
+        return taken
+
+    async def write(self, data: bytes) -> None:
+        await self._client.write(data)
+
+    async def end(self) -> None:
+        await self._client.end()
+
+    def abort(self) -> None:
+        self._client.abort()
 
 
 def _granted(head: RequestHead, config: ConnectConfig, note: Connection) -> tuple[str, int]:

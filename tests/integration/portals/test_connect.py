@@ -247,3 +247,97 @@ def _echo_one(accepted: socket.socket) -> None:
         while piece := accepted.recv(65536):
             read += piece
         accepted.sendall(read)
+
+
+# --- whom TLS in a tunnel asks for ---------------------------------------------------------------------------------
+
+
+def hello(name: str | None) -> bytes:
+    """What an ordinary client sends first."""
+    context = ssl.create_default_context()
+    context.check_hostname = name is not None
+    outgoing = ssl.MemoryBIO()
+    client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def records(message: bytes, size: int) -> bytes:
+    """The same message in records of so many bytes."""
+    body = message[5:]
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    return b"".join(message[:3] + len(piece).to_bytes(2, "big") + piece for piece in pieces)
+
+
+def with_extension(message: bytes, kind: int, content: bytes) -> bytes:
+    """One more extension at the end, every length put right."""
+    added = kind.to_bytes(2, "big") + len(content).to_bytes(2, "big") + content
+    body = bytearray(message[9:])
+    at = 34 + 1 + body[34]
+    at += 2 + int.from_bytes(body[at : at + 2], "big")
+    at += 1 + body[at]
+    body[at : at + 2] = (int.from_bytes(body[at : at + 2], "big") + len(added)).to_bytes(2, "big")
+    body += added
+    handshake = b"\x01" + len(body).to_bytes(3, "big") + body
+    return message[:3] + len(handshake).to_bytes(2, "big") + handshake
+
+
+GRANTED = hello("api.example.com")
+OTHER = b"\x00\x0f\x00\x00\x0cevil.example"
+
+
+def arrived(portal: Open, *pieces: bytes) -> tuple[bytes, Portal]:
+    """What a server at the granted name gets of these bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        opened = through(portal, ("api.example.com", 443), to=listener.getsockname()[1])
+        with tunnel(opened, "api.example.com:443") as (client, _):
+            accepted, _ = listener.accept()
+            with accepted:
+                with contextlib.suppress(OSError):
+                    for piece in pieces:
+                        client.sendall(piece)
+                    client.shutdown(socket.SHUT_WR)
+                read = b""
+                with contextlib.suppress(ConnectionError):
+                    while piece := accepted.recv(65536):
+                        read += piece
+                return read, opened
+
+
+@pytest.mark.parametrize(
+    "message",
+    [GRANTED, hello("API.example.com"), records(GRANTED, 7), records(GRANTED, 1), b"SSH-2.0-x\r\n", b"\x80tls of old"],
+)
+def test_tls_for_the_granted_host_and_what_is_no_tls_pass_whole(portal: Open, message: bytes) -> None:
+    read, opened = arrived(portal, message[:3], message[3:] + b"and more")
+    assert read == message + b"and more"
+    assert opened.codes() == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        hello("evil.example"),
+        hello("api.example.com.evil.example"),
+        hello(None),
+        records(hello("evil.example"), 7),
+        with_extension(GRANTED, 0, OTHER),
+        with_extension(GRANTED, 0xFE0D, b"\x00" * 40),
+        with_extension(hello(None), 0, OTHER),
+        b"\x16\x03\x01\x00\x00" * 10,
+        b"\x16\x03\x01\x00\x04\x02\x00\x00\x00",
+        b"\x16\x02\x00\x00\x04\x01\x00\x00\x00",
+        b"\x16\x03\x01\xff\xff\x01\x00\xff\xff" + b"\x00" * 70_000,
+        b"\x16" + b"\x03\x01\x00\x28\x01\x00\x00\x24" + b"\x00" * 36,
+    ],
+)
+def test_tls_for_another_host_at_the_granted_address_reaches_nobody(portal: Open, message: bytes) -> None:
+    read, opened = arrived(portal, message)
+    assert read == b""
+    assert opened.codes() == ["egress.tls_name"]
+
+
+def test_half_a_message_of_tls_leads_nowhere(portal: Open) -> None:
+    read, _ = arrived(portal, GRANTED[:-1])
+    assert read == b""
