@@ -190,6 +190,31 @@ def test_a_change_that_others_would_be_told_of_names_them_all(assistant: Any, ra
     assert assistant.call("delete_event", {"id": "m.ics", **everybody}).status == "ok"
 
 
+@pytest.mark.parametrize(
+    "person",
+    [
+        'ATTENDEE:mailto:"e v e"@evil.example',
+        "ATTENDEE:mailto:eve%40evil.example",
+        "ATTENDEE:mailto:eve@evil.example?cc=mal@evil.example",
+        "ATTENDEE;EMAIL=eve@evil.example:urn:uuid:1-2-3",
+        "ATTENDEE;EMAIL=eve@evil.example:mailto:bot@example.com",
+        "ATTENDEE:urn:uuid:1-2-3",
+        "ORGANIZER:https://evil.example/eve",
+        "BEGIN:VALARM\r\nACTION:EMAIL\r\nTRIGGER:-PT5M\r\nSUMMARY:s\r\nDESCRIPTION:d\r\n"
+        "ATTENDEE:mailto:eve@evil.example\r\nEND:VALARM",
+    ],
+)
+def test_somebody_whom_the_call_does_not_name_is_told_of_no_change_however_written(
+    assistant: Any, radicale: RadicaleServer, person: str
+) -> None:
+    put(radicale, "m.ics", ics("SUMMARY:M", "DTSTART:20260504T100000Z", "DTEND:20260504T110000Z", person))
+    for tool, more in (("update_event", {"changes": {"notes": "secret"}}), ("delete_event", {})):
+        result = assistant.call(tool, {"id": "m.ics", **more})
+        assert (result.status, result.code) == ("tool_error", "calendar.attendees"), result
+    assert "SUMMARY:M" in stored(radicale, "m.ics")
+    assert "secret" not in stored(radicale, "m.ics")
+
+
 def test_a_calendar_without_an_address_invites_nobody(installation: Any, office: Path) -> None:
     session = installation.session(POLICY.replace("[team]", "[quiet]"), resources=office)
     result = session.call("create_event", {**MEETING, "attendees": ["ada@example.com"]})

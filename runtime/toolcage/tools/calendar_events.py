@@ -19,6 +19,7 @@ MAX_NOTES: Final = 2_000
 MAX_LINE: Final = 300
 MAX_PEOPLE: Final = 100
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+UNREADABLE: Final = "somebody whose address cannot be read"
 _FORMS: Final = "Write times as 2026-05-04T10:00, with +02:00 or Z behind it or with a timezone; days as 2026-05-04."
 
 
@@ -148,7 +149,7 @@ def described(event: Any, start: date, length: timedelta) -> dict[str, Any]:
             shown[name] = text
     if organizer := _address(event.get("ORGANIZER")):
         shown["organizer"] = organizer
-    if attendees := [found for item in _several(event, "ATTENDEE")[:MAX_PEOPLE] if (found := _address(item))]:
+    if attendees := [found for item in _several(event, "ATTENDEE")[:MAX_PEOPLE] for found in _reached(item)]:
         shown["attendees"] = attendees
     if str(event.get("STATUS", "")).upper() == "CANCELLED":
         shown["cancelled"] = True
@@ -161,14 +162,28 @@ def repeats(event: Any) -> bool:
 
 
 def people(calendar: Any, own: str) -> list[str]:
-    """Whoever a change of this object would tell, besides the calendar's own user, as addresses in lower case."""
+    """Whoever a change of this object would tell, besides the calendar's own user, as addresses in lower case.
+
+    Also those whom an alarm writes to. Somebody whose address cannot be read stands there as UNREADABLE, which no call
+    can name: who that is only the server knows.
+    """
     found = {
-        _address(item).lower()
-        for event in calendar.walk("VEVENT")
+        address.lower()
+        for part in calendar.walk()
         for field in ("ATTENDEE", "ORGANIZER")
-        for item in _several(event, field)
+        for item in _several(part, field)
+        for address in _reached(item)
     }
-    return sorted(found - {own.lower(), ""})
+    return sorted(found - {own.lower()})
+
+
+def _reached(value: Any) -> list[str]:
+    """All addresses that a server could find in one participant."""
+    params = getattr(value, "params", {})
+    email, uri = _address(params.get("EMAIL")), str(value).strip().lower()
+    if address := _address(value):
+        return [address, *([email] if email else [])]
+    return [email] if email and not uri.startswith("mailto:") else [UNREADABLE]
 
 
 def _span(event: Any) -> tuple[date, timedelta]:
@@ -201,7 +216,7 @@ def _line(value: Any, most: int = MAX_LINE) -> str:
 def _address(value: Any) -> str:
     """A plain mail address, '' for anything else that may stand there."""
     text = re.sub(r"^mailto:", "", "" if value is None else str(value).strip(), flags=re.IGNORECASE)
-    return text if re.fullmatch(r"[^\s@<>\"',;:]{1,64}@[^\s@<>\"',;:]{1,253}", text) else ""
+    return text if re.fullmatch(r"[^\s@<>\"',;:%?!]{1,64}@[^\s@<>\"',;:%?!]{1,253}", text) else ""
 
 
 # --- writing -------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, Final
 from toolcage.tools.base import Tool, ToolFailure
 from toolcage.tools.caldav import NAME, CalendarObject, Collection
 from toolcage.tools.calendar_events import (
+    UNREADABLE,
     changed,
     checked_span,
     instant,
@@ -131,7 +132,10 @@ def named(calendar: Any, own: str, guests: list[str]) -> set[str]:
     unnamed = sorted(told - {item.lower() for item in guests})
     if unnamed:
         text = f"Other people take part in this event and may be told: {', '.join(unnamed)[:500]}."
-        raise ToolFailure("calendar.attendees", text, "If the user wants that, name all of them in `attendees`.")
+        hint = "If the user wants that, name all of them in `attendees`."
+        if UNREADABLE in unnamed:
+            hint = "The user has to change this event by hand."
+        raise ToolFailure("calendar.attendees", text, hint)
     return told
 
 

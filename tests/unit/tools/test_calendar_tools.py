@@ -9,7 +9,7 @@ import pytest
 
 from toolcage.tools.base import ToolFailure
 from toolcage.tools.caldav import checked_name
-from toolcage.tools.calendar_events import Listing, invite, master, moment, new_event, parsed, people
+from toolcage.tools.calendar_events import UNREADABLE, Listing, invite, master, moment, new_event, parsed, people
 from toolcage.tools.recurrence import Budget, Unfinished, occurrences
 
 START, END = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
@@ -76,8 +76,10 @@ def test_an_object_is_told_once_with_bounded_texts() -> None:
 def test_who_would_be_told_is_everybody_but_the_calendars_own_user() -> None:
     calendar = parsed(ics("ORGANIZER:mailto:Bot@example.com", "ATTENDEE;CN=Ada:MAILTO:Ada@Example.com",
                           "ATTENDEE:urn:uuid:1"))  # fmt: skip
-    assert people(calendar, "bot@example.com") == ["ada@example.com"]
-    assert people(calendar, "") == ["ada@example.com", "bot@example.com"]
+    assert people(calendar, "bot@example.com") == ["ada@example.com", UNREADABLE]
+    assert people(calendar, "") == ["ada@example.com", "bot@example.com", UNREADABLE]
+    own = parsed(ics("ORGANIZER;EMAIL=bot@example.com:/1234/principal/", "ATTENDEE:mailto:bot@example.com"))
+    assert people(own, "bot@example.com") == []
 
 
 def test_guests_need_an_inviter_and_are_invited_once() -> None:
