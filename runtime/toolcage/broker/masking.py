@@ -2,7 +2,7 @@
 
 A server may echo the key (an error page, a debug route, a mirror of the request's headers), and the cage must not learn
 it. Found are the plain text, also where characters of it are percent-encoded, escaped as in JSON or written as HTML
-character references, its hex form, and its base64 forms at each of the three offsets that it can have inside a longer
+character references, in UTF-16, its hex form, and its base64 forms at each of the three offsets inside a longer
 text. A find is overwritten with as many asterisks: lengths stay as they are announced. Spellings beyond these
 (compression, a cipher) are not found: the broker asks for plain content and refuses any other.
 """
@@ -111,6 +111,8 @@ def _forms_of(secret: str) -> tuple[_Form, ...]:
     mixed = len(raw) <= _LONG
     found: list[_Form] = [tuple(_spellings(byte) if mixed else (bytes([byte]),) for byte in raw)]
     found.append(tuple((digit.upper().encode(), digit.encode()) for digit in raw.hex()))
+    wide = secret.encode("utf-16-le").strip(b"\0")  # either order of bytes: the NULs between them are the same
+    found.append(tuple((bytes([byte]),) for byte in wide))
     for offset in range(3):
         encoded = base64.b64encode(bytes(offset) + raw)
         first, behind = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
@@ -124,9 +126,17 @@ def _spellings(byte: int) -> tuple[bytes, ...]:
     found = [bytes([byte]), b"%" + low, b"%" + high]
     if byte < 0x80:
         found += [b"\\u00" + low, b"\\u00" + high, b"&#%d;" % byte, b"&#x" + low + b";", b"&#x" + high + b";"]
-    if byte in b'"\\/':
+        found += [b"&#0%d;" % byte, b"\\x" + low, b"\\x" + high]
+    if byte in b'"\\/\'':
         found.append(b"\\" + bytes([byte]))
+    found += _NAMED.get(byte, [])
     return _longest_first(found)
+
+
+_NAMED: Final[dict[int, list[bytes]]] = {
+    0x20: [b"+", b"&nbsp;"], 0x22: [b"&quot;"], 0x26: [b"&amp;"], 0x27: [b"&apos;"], 0x3C: [b"&lt;"], 0x3E: [b"&gt;"],
+}  # fmt: skip
+"""What forms and HTML write for single characters."""
 
 
 def _base64_spellings(byte: int) -> tuple[bytes, ...]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from toolcage.broker.masking import Mask
 
 SECRET = 'sk-ab/c+D9_xyz"q%'
+MARKUP = "sk-<a>&b'c\"d e&f"
 RAW = SECRET.encode()
 SPELLINGS = {
     "plain": RAW,
@@ -24,7 +25,11 @@ SPELLINGS = {
     "form": quote_plus(SECRET).encode(),
     "json": json.dumps(SECRET)[1:-1].encode(),
     "json with escapes": "".join(f"\\u00{byte:02x}" for byte in RAW).encode(),
-    "html": html.escape(SECRET).replace("&quot;", "&#34;").encode(),
+    "html": html.escape(SECRET).encode(),
+    "html by number": html.escape(SECRET).replace("&quot;", "&#034;").encode(),
+    "escaped as in programs": "".join(f"\\x{byte:02x}" for byte in RAW).encode(),
+    "UTF-16": SECRET.encode("utf-16"),
+    "UTF-16, the other way round": SECRET.encode("utf-16-be"),
     "hex": RAW.hex().encode(),
     "HEX": RAW.hex().upper().encode(),
     "base64": base64.b64encode(RAW),
@@ -49,6 +54,23 @@ def test_the_secret_is_masked_wherever_the_stream_is_cut(name: str) -> None:
     out, _ = passed([text[at : at + 1] for at in range(len(text))])
     assert RAW not in out
     assert out.count(b"*") >= len(RAW)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        html.escape(MARKUP),
+        html.escape(MARKUP).replace("&#x27;", "&#039;"),
+        html.escape(MARKUP).replace("&#x27;", "&apos;").replace(" ", "&nbsp;"),
+        quote_plus(MARKUP),
+        json.dumps(MARKUP)[1:-1],
+        repr(MARKUP)[1:-1],
+    ],
+)
+def test_a_secret_of_special_characters_is_masked_as_forms_and_pages_write_it(spelled: str) -> None:
+    for cut in range(len(spelled) + 1):
+        out, count = passed([spelled[:cut].encode(), spelled[cut:].encode()], MARKUP)
+        assert (out, count) == (b"*" * len(spelled), 1)
 
 
 def test_ordinary_text_passes_unchanged_and_without_delay() -> None:
