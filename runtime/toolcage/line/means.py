@@ -188,7 +188,8 @@ class Means:
     def portals(self, authorized: AuthorizedCall, session: str) -> tuple[Opened, ...]:
         """The ways out that this call has. Raises ResourceError, for a secret that is not there too."""
         key = call_key(authorized, session)
-        return open_portals(authorized, self._resources, self._pace, outbox=self._outbox, key=key)
+        own = self._tool(authorized.valid.declaration.name).declaration.effects
+        return open_portals(authorized, self._resources, self._pace, own=own, outbox=self._outbox, key=key)
 
     def passage(self, opened: tuple[Opened, ...], on_record: OnRecord) -> Passage:
         """What serves the connections through these portals until the call ends. Raises PoolClosed."""

@@ -2,9 +2,9 @@
 
 The cage learns a number, a kind and a port of its own loopback. Destination, terms and secrets stay in the `Way`, on
 the host; secrets are read here, for this call, and nowhere else. Grants that name no endpoint, calendar, mailbox,
-PostgreSQL database or host give no portal. A mailbox opens for sending where the tool declares that it sends, for
-reading where it declares that it reads what is private. It connects nothing and decides nothing that authorize has not
-decided.
+PostgreSQL database or host give no portal. A mailbox opens for sending where the tool itself declares that it sends,
+for reading where it declares that it reads what is private. It connects nothing and decides nothing that authorize has
+not decided.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from toolcage.cage.portals import FIRST_PORT, Portal
 from toolcage.line.mail_portals import Outbox, reading, sending
 from toolcage.line.upstreams import postgres_config, upstream
 from toolcage.resources import Calendar, Endpoint, KeyPlacement, Mailbox, PostgresDatabase, Resources, Server
-from toolcage.types import AuthorizedCall, PortalKind
+from toolcage.types import AuthorizedCall, Effect, PortalKind
 
 PROXY: Final = "egress:"
 """The name of the `connect` portal. No resource can have it."""
@@ -64,20 +64,24 @@ def open_portals(
     pace: Pace,
     resolve: Resolve = system_resolve,
     *,
+    own: frozenset[Effect],
     outbox: Outbox | None = None,
     key: str = "",
 ) -> tuple[Opened, ...]:
-    """The portals of this call. `key` is the same when the same call is tried again. Reads secrets. Raises
+    """The portals of this call. `own` are the effects that its tool declares by itself: what a policy states besides
+    makes a call stricter and opens nothing. `key` is the same when the same call is tried again. Reads secrets. Raises
     ResourceError."""
-    mail = _mail(authorized, resources, outbox or Outbox(), key, resolve)
-    makers = [*_makers(authorized, resources, pace, resolve), *mail]
+    mail = _mail(authorized, resources, own, outbox or Outbox(), key, resolve)
+    makers = [*_makers(authorized, resources, own, pace, resolve), *mail]
     return tuple(make(FIRST_PORT + number) for number, make in enumerate(makers))
 
 
 _Make = Callable[[int], Opened]
 
 
-def _makers(authorized: AuthorizedCall, resources: Resources, pace: Pace, resolve: Resolve) -> Iterator[_Make]:
+def _makers(
+    authorized: AuthorizedCall, resources: Resources, own: frozenset[Effect], pace: Pace, resolve: Resolve
+) -> Iterator[_Make]:
     wall_s = authorized.sandbox.wall_s
     for word, kind in sorted(authorized.valid.declaration.resources.items()):
         name = authorized.resources.get(word)
@@ -86,7 +90,7 @@ def _makers(authorized: AuthorizedCall, resources: Resources, pace: Pace, resolv
         if kind == "endpoint":
             yield partial(_endpoint, resources.endpoint(name), wall_s, pace, resolve)
         elif kind == "calendar":
-            writes = "writes" in authorized.valid.declaration.effects
+            writes = "writes" in own
             yield partial(_calendar, resources.calendar(name), writes, wall_s, pace, resolve)
         elif kind == "database" and isinstance(database := resources.database(name), PostgresDatabase):
             yield partial(_database, database, authorized, resolve)
@@ -96,7 +100,7 @@ def _makers(authorized: AuthorizedCall, resources: Resources, pace: Pace, resolv
 
 
 def _mail(
-    authorized: AuthorizedCall, resources: Resources, outbox: Outbox, key: str, resolve: Resolve
+    authorized: AuthorizedCall, resources: Resources, own: frozenset[Effect], outbox: Outbox, key: str, resolve: Resolve
 ) -> Iterator[_Make]:
     for word, kind in sorted(authorized.valid.declaration.resources.items()):
         name = authorized.resources.get(word)
@@ -105,9 +109,9 @@ def _mail(
         mailbox, terms = resources.mailbox(name), _terms(authorized.sandbox.wall_s)
         terms = replace(terms, max_bytes_up=max(terms.max_bytes_up, 2 * mailbox.max_message),
                         max_bytes_down=max(terms.max_bytes_down, 4 * mailbox.max_message))  # fmt: skip
-        if "sends" in authorized.valid.declaration.effects:
+        if "sends" in own:
             yield partial(_mailbox, mailbox, "smtp", terms, sending(mailbox, authorized, outbox, key, resolve, terms))
-        if "reads_private" in authorized.valid.declaration.effects:
+        if "reads_private" in own:
             yield partial(_mailbox, mailbox, "imap", terms, reading(mailbox, resolve, terms))
 
 

@@ -81,7 +81,7 @@ def reaches(host: str, port: int) -> Probe:
         call = parse({"tool": "search_web", "arguments": {"term": "x"}})
         compiled = compile_schema(declaration)
         valid = validate(call, view=role.view, validator=lambda _: compiled, dialect=lambda _: "sqlite")
-        (opened,) = open_portals(authorize(valid, role=role), Resources.empty(), Pace(), resolve=nowhere)
+        (opened,) = open_portals(authorize(valid, role=role), Resources.empty(), Pace(), nowhere, own=frozenset())
         note = Connection(portal="", kind="connect")
         client = Program(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
         try:
