@@ -34,6 +34,8 @@ PortalKind = Literal["http", "connect", "postgres", "smtp", "imap"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
+CHANGING_TOOL: Final = "change_database"
+"""The one tool whose SQL may change data. No grant makes another one, and no stranger's tool can have its name."""
 SESSION_WORKSPACE: Final = "session"
 """The workspace that every session has of its own. It stands in no file, and is granted by this name."""
 WRITING_USES: Final[frozenset[FileUse]] = frozenset({"write", "update", "by_mode"})
@@ -121,6 +123,11 @@ class ToolDeclaration:
         return self.effects - {
             effect for effect, needed in self.effects_need.items() if not any(name in arguments for name in needed)
         }
+
+    @property
+    def changes_databases(self) -> bool:
+        """Whether its SQL is for changing data, and its session at a database may write."""
+        return self.name == CHANGING_TOOL
 
     @property
     def writes_files(self) -> bool:
@@ -228,12 +235,14 @@ class EgressTarget:
 class SqlTerms:
     """What the matching entry's `sql` facet leaves open; the cage enforces it again inside the engine.
 
-    `tables` None = no entry narrowed the tables. `columns_except` holds `table.column`, lower case.
+    `tables` None = no entry narrowed the tables. `columns_except` holds `table.column`, lower case. `operations` are
+    the kinds of change (`insert`, `update`, `delete`), None = no entry narrowed them.
     """
 
     tables: frozenset[str] | None = None
     columns_except: frozenset[str] = frozenset()
     max_rows: int = 1000
+    operations: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

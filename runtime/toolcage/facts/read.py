@@ -15,11 +15,13 @@ from toolcage.facts import address, html, identifier, path, python, shell, sql, 
 from toolcage.types import JSON, Facts, Kind, Refusal
 
 
-def read_facts(kind: Kind, value: JSON, *, dialect: sql_text.Dialect = "sqlite") -> Facts | None:
+def read_facts(
+    kind: Kind, value: JSON, *, dialect: sql_text.Dialect = "sqlite", purpose: sql.Purpose = "read"
+) -> Facts | None:
     """The facts of `value`, or None where it holds no text. Raises Refused (blocked) when it cannot be read."""
     match kind:
         case "sql":
-            return sql.read(_one_text(kind, value), dialect)
+            return sql.read(_one_text(kind, value), dialect, purpose)
         case "python":
             return python.read(_one_text(kind, value))
         case "identifier":

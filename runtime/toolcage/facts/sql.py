@@ -35,9 +35,13 @@ MAX_NODES: Final = 4000
 MAX_DEPTH: Final = 120
 MAX_TOKENS: Final = 6000
 
+Purpose = Literal["read", "change"]
+CHANGE_ROOTS: Final = frozenset({"insert", "update", "delete"})
 QUERY_ROOTS: Final = frozenset({"select", "union", "intersect", "except", "values"})
 # Stands in `node_types` for INDEXED BY and NOT INDEXED, of which the parser makes no node.
 INDEX_CHOICE: Final = "IndexChoice"
+# The same for INSERT OR REPLACE, INSERT OVERWRITE, DELETE of several tables and their like.
+CHANGE_OPTION: Final = "ChangeOption"
 _QUERY_WORDS: Final = frozenset({"select", "with", "values", "table", ""})
 _WRITING: Final = frozenset(
     {"Insert", "Update", "Delete", "Merge", "Into", "Lock", "Copy", "LoadData", "TruncateTable"}
@@ -59,6 +63,8 @@ _ROW_READERS: Final = frozenset(
      "quote_literal", "quote_nullable", "concat", "hstore", "query_to_xml", "xmlagg"}
 )  # fmt: skip
 
+_INSERT_OPTIONS: Final = ("overwrite", "alternative", "ignore", "exists", "partition", "by_name", "stored", "source",
+                          "settings", "is_function", "where")  # fmt: skip
 _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
@@ -72,6 +78,9 @@ class SqlFacts(Facts):
     it is another table there. `columns` are (table, column) pairs of real tables, always lower case. `star_tables` are
     tables of which every column is read. `functions` are names as the engine looks them up, `table_functions` those
     that stand where a table does. `writes` is true when any part changes or locks rows or tables.
+
+    Of a text that is meant to change (`purpose`): `changes` counts the places that change a table, `columns` holds
+    those that are written too, and `narrowed` says that a WHERE of an UPDATE or DELETE looks at a column.
     """
 
     kind: Literal["sql"] = "sql"
@@ -86,24 +95,31 @@ class SqlFacts(Facts):
     table_functions: frozenset[str] = frozenset()
     node_types: frozenset[str] = frozenset()
     writes: bool = False
+    purpose: Purpose = "read"
+    changes: int = 0
+    narrowed: bool = False
 
 
-def read(text: str, dialect: Dialect = "sqlite") -> SqlFacts:
-    """The facts of `text`. Raises Refused (blocked) with code `sql.unreadable`, `sql.too_long`, `sql.too_deep`,
-    `sql.too_large`, `sql.nul` or `sql.multiple_statements` when it cannot be read with certainty."""
+def read(text: str, dialect: Dialect = "sqlite", purpose: Purpose = "read") -> SqlFacts:
+    """The facts of `text`, which is meant to read or to change. Raises Refused (blocked) with code `sql.unreadable`,
+    `sql.too_long`, `sql.too_deep`, `sql.too_large`, `sql.nul` or `sql.multiple_statements` when it cannot be read with
+    certainty."""
     spans = sql_text.scan(text, dialect)
     word = _first_word(text)
     try:
         tokens, trees = _parse(text, dialect)
     except Refused:
         # A statement that is no query is named for what it is, even where the parser does not know all of its syntax.
-        if word in _QUERY_WORDS:
+        if word in _QUERY_WORDS or (purpose == "change" and word in CHANGE_ROOTS):
             raise
-        return SqlFacts(dialect=dialect, statements=1, word=word, root="command", node_types=frozenset({"Command"}))
-    reader = _Reader(dialect)
+        return SqlFacts(
+            dialect=dialect, statements=1, word=word, root="command", node_types=frozenset({"Command"}), purpose=purpose
+        )
+    reader = _Reader(dialect, purpose)
     reader.read_all(trees)
-    facts = reader.facts(replace(SqlFacts(dialect=dialect), statements=len(trees), word=word, root=_root(trees)))
-    if facts.root in QUERY_ROOTS and facts.statements == 1:
+    begun = SqlFacts(dialect=dialect, purpose=purpose, statements=len(trees), word=word, root=_root(trees))
+    facts = reader.facts(begun)
+    if (facts.root in QUERY_ROOTS or purpose == "change") and facts.statements == 1:
         _demand_agreement(text, spans, tokens)
     return facts
 
@@ -242,6 +258,7 @@ class _Reader:
     """Walks the trees once. Its sets only grow, so that nothing met can be forgotten."""
 
     dialect: Dialect
+    purpose: Purpose = "read"
     nodes: int = 0
     depth: int = 0
     tables: set[str] = field(default_factory=set)
@@ -250,6 +267,8 @@ class _Reader:
     functions: set[str] = field(default_factory=set)
     table_functions: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
+    changes: int = 0
+    narrowed: bool = False
 
     def read_all(self, trees: list[exp.Expr]) -> None:
         try:
@@ -268,6 +287,8 @@ class _Reader:
             table_functions=frozenset(self.table_functions),
             node_types=frozenset(self.types),
             writes=bool(self.types & _WRITING),
+            changes=self.changes,
+            narrowed=self.narrowed,
         )
 
     # -- the walk
@@ -278,7 +299,7 @@ class _Reader:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             unreadable("it is nested too deeply", code="sql.too_deep")
-        handler = _HANDLERS.get(name)
+        handler = _HANDLERS.get(name) or (_CHANGE_HANDLERS.get(name) if self.purpose == "change" else None)
         if handler is None:
             self.children(node, scope)
         else:
@@ -434,6 +455,68 @@ class _Reader:
             parts = parts[1:]
         return ".".join(parts)
 
+    # -- changes
+
+    def _insert(self, node: exp.Expr, scope: _Scope) -> None:
+        scope = self._with(node, scope)
+        target = node.this
+        columns = None
+        if type(target).__name__ == "Schema":
+            self._met("Schema")
+            target, columns = target.this, target.expressions
+        inner = scope.within(self._target(target, scope))
+        name = self._table_name(target).lower()
+        for column in columns or ():
+            if type(column).__name__ != "Identifier":
+                unreadable("a column is named in a way that is not understood")
+            self._met("Identifier")
+            self.columns.add((name, column.name.lower()))
+        if not columns:
+            self.stars.add(name)
+        if any(node.args.get(option) for option in _INSERT_OPTIONS):
+            self.types.add(CHANGE_OPTION)
+        if (rows := node.args.get("expression")) is not None:
+            self.visit(rows, scope)
+        self._rest_of_change(node, inner, skip=("this", "expression", "with_"))
+
+    def _update(self, node: exp.Expr, scope: _Scope) -> None:
+        scope = self._with(node, scope)
+        self._change(node, scope, _from_items(node), skip=("this", "with_", "from_", "joins", "laterals"))
+
+    def _delete(self, node: exp.Expr, scope: _Scope) -> None:
+        scope = self._with(node, scope)
+        if node.args.get("tables"):
+            self.types.add(CHANGE_OPTION)
+        self._change(node, scope, node.args.get("using") or [], skip=("this", "with_", "using", "tables"))
+
+    def _change(self, node: exp.Expr, scope: _Scope, items: list[exp.Expr], *, skip: tuple[str, ...]) -> None:
+        target = self._target(node.this, scope)
+        inner = scope.within(target, *(source for item in items for source in self._sources_of(item, scope)))
+        for item in items:
+            self._from_item(item, inner, scope)
+        where = node.args.get("where")
+        if where is not None and any(type(part).__name__ == "Column" for part in where.walk()):
+            self.narrowed = True
+        self._rest_of_change(node, inner, skip=skip)
+
+    def _target(self, table: Any, scope: _Scope) -> _Source:
+        self.changes += 1
+        if type(table).__name__ != "Table" or type(table.this).__name__ != "Identifier":
+            unreadable("the table that is to be changed is not understood")
+        if table.args.get("joins"):
+            self.types.add(CHANGE_OPTION)
+        self._met("Table")
+        self._table(table, replace(scope, ctes=frozenset()))  # no CTE can be changed: the name is a real table's
+        alias = table.args.get("alias")
+        name = self._fold(alias.this) if alias is not None and alias.this is not None else self._fold(table.this)
+        return _Source(name, self._table_name(table))
+
+    def _rest_of_change(self, node: exp.Expr, inner: _Scope, *, skip: tuple[str, ...]) -> None:
+        returning = node.args.get("returning")
+        if returning is not None and any(type(item).__name__ == "Star" for item in returning.expressions):
+            self._star(inner.levels[0])
+        self.children(node, inner, skip=skip)
+
     # -- columns
 
     def _column(self, node: exp.Expr, scope: _Scope) -> None:
@@ -559,4 +642,9 @@ _HANDLERS: Final[Mapping[str, Any]] = {
     "Anonymous": _Reader._call,
     "Dot": _Reader._dot,
     "In": _Reader._membership,
+}
+_CHANGE_HANDLERS: Final[Mapping[str, Any]] = {
+    "Insert": _Reader._insert,
+    "Update": _Reader._update,
+    "Delete": _Reader._delete,
 }

@@ -175,6 +175,7 @@ class Means:
             for argument, name in sorted(authorized.resources.items())
             if authorized.valid.declaration.resources.get(argument) == "database"
             and self._resources.dialect(name) == "sqlite"
+            and not authorized.valid.declaration.changes_databases
         ]
         tool = self._tool(authorized.valid.declaration.name)
         recipe = self._recipe(authorized.sandbox, tool, snapshots)
@@ -216,6 +217,7 @@ class Means:
                 "tables": None if sql.tables is None else sorted(sql.tables),
                 "columns_except": sorted(sql.columns_except),
                 "max_rows": sql.max_rows,
+                "operations": None if sql.operations is None else sorted(sql.operations),
             },
             "addresses": {name: list(found) for name, found in addresses_of(authorized).items()},
             "key": call_key(authorized, session),

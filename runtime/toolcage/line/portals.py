@@ -28,8 +28,6 @@ from toolcage.types import AuthorizedCall, Effect, PortalKind
 
 PROXY: Final = "egress:"
 """The name of the `connect` portal. No resource can have it."""
-CHANGING: Final = "change_database"
-"""The one tool whose session at a PostgreSQL database may write."""
 _STATEMENT_SHARE: Final = 0.7
 _LEAST_S: Final = 0.05
 _LOOPBACK: Final = "127.0.0.1"
@@ -192,7 +190,7 @@ def _calendar(calendar: Calendar, writes: bool, wall_s: float, pace: Pace, resol
 def _database(database: PostgresDatabase, authorized: AuthorizedCall, resolve: Resolve, port: int) -> Opened:
     """One session for reading; for writing in `change_database` alone, whatever a grant says of another tool."""
     wall_s = authorized.sandbox.wall_s
-    read_only = authorized.valid.declaration.name != CHANGING
+    read_only = not authorized.valid.declaration.changes_databases
     config = postgres_config(database, read_only=read_only, statement_s=max(_LEAST_S, wall_s * _STATEMENT_SHARE))
     terms = replace(_terms(wall_s), idle_s=wall_s + _AFTER_S)  # a statement may be silent for as long as it may run
 

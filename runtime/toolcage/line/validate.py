@@ -17,6 +17,7 @@ import jsonschema_rs
 from toolcage.canonical import canonical_json
 from toolcage.errors import Refused
 from toolcage.facts.read import read_facts
+from toolcage.facts.sql import Purpose
 from toolcage.facts.sql_text import Dialect
 from toolcage.line.parse import call_digest
 from toolcage.types import JSON, Facts, Refusal, ToolCall, ToolDeclaration, ValidCall, claim_seal, freeze, require, thaw
@@ -92,9 +93,10 @@ def _read(
     declaration: ToolDeclaration, arguments: Mapping[str, JSON], dialect: Callable[[str], Dialect]
 ) -> Mapping[str, Facts]:
     spoken = _dialect_of(declaration, arguments, dialect)
+    purpose: Purpose = "change" if declaration.changes_databases else "read"
     read = {}
     for name, value in arguments.items():
-        found = read_facts(declaration.kinds.get(name, "text"), value, dialect=spoken)
+        found = read_facts(declaration.kinds.get(name, "text"), value, dialect=spoken, purpose=purpose)
         if found is not None:
             read[name] = found
     return MappingProxyType(read)

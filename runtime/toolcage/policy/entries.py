@@ -226,6 +226,9 @@ class EntryCompiler:
         except ValidationError as cause:
             self.findings.add_shape_faults(cause, path, SqlFacetFile)
             return None
+        if "operations" in facet and not self.declaration.changes_databases:
+            self.findings.add(path, f"`operations` are changes, and {self.declaration.name} only reads; remove them")
+            return None
         return SqlRule(argument=argument, terms=_terms(facet))
 
     def _is_facet(self, argument: str, value: Any) -> bool:
@@ -355,9 +358,11 @@ _PLACES: Final = {"paths": _paths, "hosts": _hosts, "addresses": _addresses}
 def _terms(facet: Mapping[str, Any]) -> SqlTerms:
     tables = facet.get("tables")
     stated = {"max_rows": facet["max_rows"]} if "max_rows" in facet else {}
+    operations = facet.get("operations")
     return SqlTerms(
         tables=None if tables is None else frozenset(_bare(name, 1) for name in tables),
         columns_except=frozenset(_bare(name, 2) for name in facet.get("columns_except", ())),
+        operations=None if operations is None else frozenset(operations),
         **stated,
     )
 
@@ -374,9 +379,17 @@ def _escapes(asking: Mapping[str, Any], allowing: Mapping[str, Any]) -> bool:
     asked, allowed = _terms_or_none(asking), _terms_or_none(allowing)
     if asked is None or allowed is None:
         return False  # a fault of its own, found where the entry is compiled
-    overlap = asked.tables is None or allowed.tables is None or bool(asked.tables & allowed.tables)
-    wider = asked.tables is None or (allowed.tables is not None and allowed.tables <= asked.tables)
+    overlap = _share_an_item(asked.tables, allowed.tables) and _share_an_item(asked.operations, allowed.operations)
+    wider = _covers(asked.tables, allowed.tables) and _covers(asked.operations, allowed.operations)
     return overlap and not (wider and asked.columns_except <= allowed.columns_except)
+
+
+def _share_an_item(first: frozenset[str] | None, second: frozenset[str] | None) -> bool:
+    return first is None or second is None or bool(first & second)
+
+
+def _covers(wide: frozenset[str] | None, narrow: frozenset[str] | None) -> bool:
+    return wide is None or (narrow is not None and narrow <= wide)
 
 
 def _terms_or_none(facet: Mapping[str, Any]) -> SqlTerms | None:

@@ -147,16 +147,23 @@ def _listed_texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+_OPERATIONS: Final = ("insert", "update", "delete")
+_Operation: TypeAlias = Annotated[
+    str, BeforeValidator(_one_of(*_OPERATIONS)), WithJsonSchema({"enum": list(_OPERATIONS)})
+]
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class SqlFacetFile(_Strict):
-    """Bounds of what a statement may read."""
+    """Bounds of what a statement may read, or change."""
 
     tables: Annotated[list[_Table], Field(min_length=1)] = _ABSENT
     columns_except: Annotated[list[_Column], Field(min_length=1)] = _ABSENT
     max_rows: _number(1, MAX_ROWS, whole=True) = _ABSENT  # type: ignore[valid-type]
+    operations: Annotated[list[_Operation], Field(min_length=1)] = _ABSENT
 
 
 class PathsFacetFile(_Strict):

@@ -49,7 +49,12 @@ class SqlRule:
         if facts is None or facts.kind != "sql":
             raise LookupError(f"no SQL facts for the argument {self.argument}")
         read = cast("SqlFacts", facts)
-        return self._table_miss(read) or self._column_miss(read)
+        return self._operation_miss(read) or self._table_miss(read) or self._column_miss(read)
+
+    def _operation_miss(self, read: SqlFacts) -> str | None:
+        if self.terms.operations is None or read.root in self.terms.operations:
+            return None
+        return f"This kind of change is not granted: {read.root}."
 
     def _table_miss(self, read: SqlFacts) -> str | None:
         if self.terms.tables is None or read.tables <= self.terms.tables:

@@ -15,7 +15,7 @@ from toolcage.facts.shell import ShellFacts
 from toolcage.facts.sql import SqlFacts
 from toolcage.facts.text import TextFacts
 from toolcage.facts.url import UrlFacts
-from toolcage.screens import address, html, identifier, path, python, shell, sql, text, url
+from toolcage.screens import address, html, identifier, path, python, shell, sql, sql_change, text, url
 from toolcage.types import Facts
 
 __all__ = ["screen_facts"]
@@ -25,7 +25,7 @@ def screen_facts(facts: Facts) -> None:
     """Returns nothing when the floor holds. Raises Refused (blocked), also for facts that no screen knows."""
     match facts:
         case SqlFacts():
-            sql.screen(facts)
+            (sql_change.screen_change if facts.purpose == "change" else sql.screen)(facts)
         case PythonFacts():
             python.screen(facts)
         case IdentifierFacts():

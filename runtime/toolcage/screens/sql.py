@@ -42,7 +42,7 @@ _POSTGRES_NODES: Final = """
 _COMMON_NODES: Final = frozenset(
     node for group in (_QUERY_NODES, _VALUE_NODES, _EXPRESSION_NODES) for node in group.split()
 )
-_NODES: Final = {"sqlite": _COMMON_NODES | {"Glob"}, "postgres": _COMMON_NODES.union(_POSTGRES_NODES.split())}
+NODES: Final = {"sqlite": _COMMON_NODES | {"Glob"}, "postgres": _COMMON_NODES.union(_POSTGRES_NODES.split())}
 _FUNCTIONS: Final = {"sqlite": SQLITE_FUNCTIONS, "postgres": POSTGRES_FUNCTIONS}
 _TABLE_FUNCTIONS: Final = {"sqlite": SQLITE_TABLE_FUNCTIONS, "postgres": POSTGRES_FUNCTIONS}
 
@@ -68,7 +68,7 @@ _DEFINING_NODES: Final = frozenset(
 _COMMAND_NODES: Final = frozenset({"Command", "Describe", "Set", "Use", "Kill", "Show", "Analyze", "Pragma", "Execute"})
 
 # By the statement's first word: these say what it is even where the parser takes it for something else.
-_WORDS: Final = {
+WORDS: Final = {
     **dict.fromkeys(("attach", "detach"), "sql.attach"),
     "pragma": "sql.pragma",
     **dict.fromkeys(
@@ -110,15 +110,20 @@ def screen(facts: SqlFacts) -> None:
     _one_statement(facts)
     _root(facts)
     _nodes(facts)
+    screen_names(facts)
+
+
+def screen_names(facts: SqlFacts) -> None:
+    """The functions and tables of a statement, whatever it is for. Raises Refused (blocked)."""
     _functions(facts)
     _tables(facts)
 
 
 def _one_statement(facts: SqlFacts) -> None:
     if facts.statements == 0:
-        _refuse("sql.empty", "The SQL holds no statement.", "Send one SELECT statement.")
+        refuse("sql.empty", "The SQL holds no statement.", "Send one SELECT statement.")
     if facts.statements > 1:
-        _refuse(
+        refuse(
             "sql.multiple_statements",
             f"The SQL holds {facts.statements} statements; one at a time is possible.",
             "Send one SELECT per call.",
@@ -128,10 +133,10 @@ def _one_statement(facts: SqlFacts) -> None:
 def _root(facts: SqlFacts) -> None:
     if facts.root in QUERY_ROOTS:
         return
-    if code := _WORDS.get(facts.word):
-        _refuse(code, *_MESSAGES[code])
+    if code := WORDS.get(facts.word):
+        refuse(code, *_MESSAGES[code])
     _classes(facts.node_types)
-    _refuse(
+    refuse(
         "sql.not_select",
         f"The SQL is not a query: it begins with `{facts.word or facts.root}`.",
         "Send one SELECT statement.",
@@ -141,15 +146,15 @@ def _root(facts: SqlFacts) -> None:
 def _nodes(facts: SqlFacts) -> None:
     _classes(facts.node_types)
     if INDEX_CHOICE in facts.node_types:
-        _refuse(
+        refuse(
             "sql.index_choice",
             "The SQL chooses an index, and its order would tell what the index is over.",
             "Leave INDEXED BY and NOT INDEXED out.",
         )
-    if outside := sorted(facts.node_types - _NODES[facts.dialect]):
-        _refuse(
+    if outside := sorted(facts.node_types - NODES[facts.dialect]):
+        refuse(
             "sql.node_not_allowed",
-            f"The SQL uses syntax that is not allowed: {_listed(outside)}.",
+            f"The SQL uses syntax that is not allowed: {listed(outside)}.",
             "Write the query with plain SELECT syntax.",
         )
 
@@ -165,25 +170,25 @@ def _classes(nodes: frozenset[str]) -> None:
         (_COMMAND_NODES, "sql.command"),
     ):
         if nodes & names:
-            _refuse(code, *_MESSAGES[code])
+            refuse(code, *_MESSAGES[code])
 
 
 def _functions(facts: SqlFacts) -> None:
     if "load_extension" in facts.functions:
-        _refuse("sql.load_extension", "load_extension would load code into the database.", "Leave it out.")
+        refuse("sql.load_extension", "load_extension would load code into the database.", "Leave it out.")
     if any(name.startswith("pragma_") for name in facts.functions | facts.table_functions):
-        _refuse("sql.pragma", *_MESSAGES["sql.pragma"])
+        refuse("sql.pragma", *_MESSAGES["sql.pragma"])
     allowed = _FUNCTIONS[facts.dialect]
     if outside := sorted(facts.functions - allowed - (facts.table_functions & _TABLE_FUNCTIONS[facts.dialect])):
-        _refuse(
+        refuse(
             "sql.function_not_allowed",
-            f"The SQL calls a function that is not allowed: {_listed(outside)}.",
+            f"The SQL calls a function that is not allowed: {listed(outside)}.",
             "Use the database's built-in functions that only compute.",
         )
     if outside := sorted(facts.table_functions - _TABLE_FUNCTIONS[facts.dialect]):
-        _refuse(
+        refuse(
             "sql.function_not_allowed",
-            f"The SQL reads from a function that is not allowed: {_listed(outside)}.",
+            f"The SQL reads from a function that is not allowed: {listed(outside)}.",
             "Read from tables.",
         )
 
@@ -191,11 +196,11 @@ def _functions(facts: SqlFacts) -> None:
 def _tables(facts: SqlFacts) -> None:
     system = _sqlite_system if facts.dialect == "sqlite" else _postgres_system
     if any(name.rpartition(".")[2].startswith("pragma_") for name in facts.tables):
-        _refuse("sql.pragma", *_MESSAGES["sql.pragma"])
+        refuse("sql.pragma", *_MESSAGES["sql.pragma"])
     if outside := sorted(name for name in facts.tables if system(name.lower())):
-        _refuse(
+        refuse(
             "sql.system_table",
-            f"The SQL reads the database's own tables, which is not allowed: {_listed(outside)}.",
+            f"The SQL reads the database's own tables, which is not allowed: {listed(outside)}.",
             "Use describe_database for the schema.",
         )
 
@@ -213,10 +218,12 @@ def _postgres_system(name: str) -> bool:
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """A few names, each cut to a readable length."""
     found = [f"`{name[:64]}`" for name in names]
     return ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
 
 
-def _refuse(code: str, message: str, hint: str) -> NoReturn:
+def refuse(code: str, message: str, hint: str) -> NoReturn:
+    """Raises the refusal."""
     raise Refused(Refusal(status="blocked", code=code, message=message, hint=hint))

@@ -98,9 +98,11 @@ class Client:
             self._socket.close()
 
     def run(self, fixed: str) -> None:
-        """Statements of our own, whatever they answer. Never give it a word of the caller's."""
+        """Statements of our own; `tag` is what the last one did. Never give it a word of the caller's."""
         self._send(_message(b"Q", fixed.encode() + b"\0"))
-        self._until_ready()
+        for kind, body in self._messages():
+            if kind == b"C":
+                self.tag = _tag(body)
 
     def prepare(self, sql: str, oids: Sequence[int]) -> Prepared:
         """Lets the server read one statement. `oids`: the types of its values, 0 where the server shall find it."""
@@ -132,7 +134,7 @@ class Client:
                 elif kind == b"s":
                     more = True
                 elif kind == b"C":
-                    self.tag = body.rstrip(b"\0").decode("utf-8", "replace")
+                    self.tag = _tag(body)
             if more:
                 self._send(execute)
 
@@ -204,6 +206,10 @@ class Client:
 
 def _message(kind: bytes, body: bytes = b"") -> bytes:
     return kind + struct.pack("!i", len(body) + 4) + body
+
+
+def _tag(body: bytes) -> str:
+    return body.rstrip(b"\0").decode("utf-8", "replace")
 
 
 def _columns(body: bytes) -> tuple[Column, ...]:

@@ -57,7 +57,7 @@ def open_session(context: Mapping[str, Any], purpose: Literal["read", "change"])
         if not client.closed:
             client.run("ROLLBACK")
     except (ServerError, Lost, Late, TooLarge) as error:
-        raise failure(error) from None
+        raise failure(error, purpose) from None
     finally:
         client.close()
 
@@ -115,15 +115,16 @@ _TOO_BIG = ("53", "54")
 _GONE = ("08", "28", "57")
 
 
-def failure(error: ServerError | Lost | Late | TooLarge) -> ToolFailure:
+def failure(error: ServerError | Lost | Late | TooLarge, purpose: Literal["read", "change"]) -> ToolFailure:
     """What went wrong, for the model."""
+    statement = "SELECT" if purpose == "read" else "INSERT, UPDATE or DELETE"
     if isinstance(error, TooLarge):
         return ToolFailure("sql.too_big", "A row is too large.", "Select fewer columns, or parts with left().")
     if isinstance(error, Lost):
         return _unreachable("the connection ended")
     if isinstance(error, Late) or error.sqlstate in _TIMEOUTS:
         hint = "Narrow it with WHERE or LIMIT, or aggregate less."
-        return ToolFailure("sql.timeout", "The query took too long.", hint)
+        return ToolFailure("sql.timeout", "The statement took too long.", hint)
     state, text = error.sqlstate, error.message.strip().rstrip(".")[:300] or "the statement failed"
     if state in _NOT_GRANTED:
         return ToolFailure(
@@ -132,9 +133,9 @@ def failure(error: ServerError | Lost | Late | TooLarge) -> ToolFailure:
             "Use describe_database to see tables and columns.",
         )
     if state in ("25006", "0A000", "25000", "25001"):
-        return ToolFailure("sql.not_allowed", f"Not allowed here: {text}.", "Send a plain SELECT on granted tables.")
+        return ToolFailure("sql.not_allowed", f"Not allowed here: {text}.", f"Send a plain {statement}.")
     if state == "42601" and not error.position:
-        text, hint = "One statement at a time is possible.", "Send one SELECT per call."
+        text, hint = "One statement at a time is possible.", f"Send one {statement} per call."
         return ToolFailure("sql.multiple_statements", text, hint)
     if state == "42P18":
         return ToolFailure("sql.bad_parameters", f"{text}.", "Say what a value is, as in $1::text.")
@@ -142,6 +143,9 @@ def failure(error: ServerError | Lost | Late | TooLarge) -> ToolFailure:
         return ToolFailure("sql.too_big", f"The query goes beyond a limit: {text}.", "Read less, or split the query.")
     if state.startswith(_GONE):
         return _unreachable(text)
+    if state.startswith("23"):
+        hint = "Change the values so that the database's rules hold."
+        return ToolFailure("sql.constraint", f"Against a rule of the database: {text}.", hint)
     if state.startswith("XX"):
         return ToolFailure("sql.error", "The database failed.", "Write the statement in another way.")
     return ToolFailure("sql.error", f"{text}.", "Correct the statement.")

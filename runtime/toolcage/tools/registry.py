@@ -35,7 +35,7 @@ from toolcage.tools.source import SOURCE_BYTES
 from toolcage.types import JSON, ToolDeclaration
 
 BUILTIN_NAMES: Final = (
-    "execute_python", "run_shell", "calculate_expression", "query_database", "describe_database",
+    "execute_python", "run_shell", "calculate_expression", "query_database", "describe_database", "change_database",
     "read_file", "write_file", "list_files", "analyze_file",
     "send_email", "read_email", "list_events", "create_event", "update_event", "delete_event",
     "search_web", "search_wikipedia", "call_api", "generate_image",

@@ -47,6 +47,14 @@ def declarations() -> Mapping[str, ToolDeclaration]:
             isolation="namespace",
         ),
         declare(
+            "change_database",
+            {"database": STRING, "sql": STRING},
+            ["database", "sql"],
+            kinds={"sql": "sql"},
+            effects=frozenset({"reads_private", "writes"}),
+            resources={"database": "database"},
+        ),
+        declare(
             "describe_database", {"database": STRING, "table": STRING}, ["database"], resources={"database": "database"}
         ),
         declare(

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolcage.errors import PolicyError
+from toolcage.facts.read import read_facts
 from toolcage.facts.sql import SqlFacts
 from toolcage.policy.decide import decide
 from toolcage.policy.load import load_role_text
-from toolcage.policy.model import Entries, Entry, FragmentRule, Role
+from toolcage.policy.model import Entries, Entry, FragmentRule, Role, narrowest
 from toolcage.types import Decision, Facts, SqlTerms, ToolDeclaration, freeze
 
 Load = Callable[..., Role]
@@ -392,3 +394,39 @@ def test_any_arguments_get_a_decision_and_only_matching_ones_pass(
     if decision.effect == "allow":
         assert arguments["term"] == "x"
         assert "tags" in arguments
+
+
+def test_a_change_is_granted_by_its_kind_its_table_and_the_columns_that_it_writes_or_tells(load: Load) -> None:
+    role = load(
+        "change_database: {resources: {database: [shop]}, allow: [{sql: {tables: [orders], columns_except: ["
+        "orders.note], operations: [insert, update]}}]}"
+    )
+    declaration = role.grants["change_database"].declaration
+
+    def effect(text: str) -> str:
+        facts = read_facts("sql", text, dialect="postgres", purpose="change")
+        assert facts is not None
+        return decide(role, declaration, {"database": "shop", "sql": text}, {"sql": facts}).effect
+
+    assert effect("UPDATE orders SET total = 1 WHERE id = 1") == "allow"
+    assert effect("INSERT INTO public.orders (total) VALUES (1)") == "allow"
+    for text in (
+        "DELETE FROM orders WHERE id = 1",
+        "UPDATE staff SET total = 1 WHERE id = 1",
+        "UPDATE orders SET note = 1 WHERE id = 1",
+        "UPDATE orders SET total = 1 WHERE note = 1",
+        "UPDATE orders SET total = 1 WHERE id = 1 RETURNING *",
+        "INSERT INTO orders VALUES (1)",
+        "INSERT INTO orders (total) SELECT salary FROM staff",
+    ):
+        assert effect(text) == "deny", text
+
+
+def test_operations_stand_in_bounds_of_changes_alone_and_ceilings_narrow_them(load: Load) -> None:
+    with pytest.raises(PolicyError, match="only reads"):
+        load("query_database: {resources: {database: [shop]}, allow: [{sql: {operations: [insert]}}]}")
+    with pytest.raises(PolicyError, match="truncate"):
+        load("change_database: {resources: {database: [shop]}, allow: [{sql: {operations: [truncate]}}]}")
+    made = narrowest([SqlTerms(operations=frozenset({"insert", "update"})), SqlTerms(operations=frozenset({"update"}))])
+    assert made.operations == {"update"}
+    assert narrowest([SqlTerms(), SqlTerms(operations=frozenset({"update"}))]).operations == {"update"}

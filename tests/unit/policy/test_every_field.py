@@ -308,6 +308,10 @@ FIELDS: dict[str, Field] = {
                       "query_database: {resources: {database: [shop]}, allow: [{sql: {max_rows: 9}}]}",
                       lambda role, d: role.grants["query_database"].allow[0].sql_terms().max_rows,  # type: ignore[union-attr]
                       (7, 9)),
+    "operations": Field("change_database: {resources: {database: [shop]}, ask: [{sql: {operations: [insert]}}]}",
+                        "change_database: {resources: {database: [shop]}, ask: [{sql: {operations: [delete]}}]}",
+                        lambda role, d: sorted(role.grants["change_database"].ask[0].sql_terms().operations),  # type: ignore[union-attr,arg-type]
+                        (["insert"], ["delete"])),
     "paths.under": Field("write_file: {allow: [{path: {paths: {under: [reports]}}}]}",
                          "write_file: {allow: [{path: {paths: {suffixes: [.txt]}}}]}",
                          ends("write_file", path="other/a.txt", text="x"), (DENIED, OK)),
@@ -334,7 +338,7 @@ FIELDS: dict[str, Field] = {
     "fact": Field("search_web: {allow: [{term: {fact: user}}]}", SEARCH % "",
                   ends("search_web", Situation(facts={"user": "ann"}), term="bob"), (DENIED, OK)),
 }  # fmt: skip
-FIELDS |= {f"sql.{key}": FIELDS[key] for key in ("tables", "columns_except", "max_rows")}
+FIELDS |= {f"sql.{key}": FIELDS[key] for key in ("tables", "columns_except", "max_rows", "operations")}
 
 
 def test_every_field_of_the_schema_has_a_probe_and_every_probe_a_field() -> None:

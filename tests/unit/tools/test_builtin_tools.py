@@ -10,6 +10,7 @@ from toolcage.tools.analyze_file import AnalyzeFile
 from toolcage.tools.base import Tool, declaration_of
 from toolcage.tools.calculate_expression import CalculateExpression
 from toolcage.tools.call_api import CallApi
+from toolcage.tools.change_database import ChangeDatabase
 from toolcage.tools.create_event import CreateEvent
 from toolcage.tools.delete_event import DeleteEvent
 from toolcage.tools.describe_database import DescribeDatabase
@@ -31,7 +32,7 @@ from toolcage.tools.write_file import WriteFile
 CALENDAR = [ListEvents, CreateEvent, UpdateEvent, DeleteEvent]
 WEB = [SearchWeb, SearchWikipedia, CallApi, GenerateImage]
 FILES = [ReadFile, WriteFile, ListFiles, AnalyzeFile]
-DATA = [CalculateExpression, DescribeDatabase, ExecutePython, QueryDatabase]
+DATA = [CalculateExpression, ChangeDatabase, DescribeDatabase, ExecutePython, QueryDatabase]
 TOOLS = [*DATA, SendEmail, ReadEmail, *CALENDAR, *WEB, *FILES]
 WEB_WHEELS = {"bs4", "dateutil", "icalendar", "requests", "tavily", "wikipedia"}
 IN_IMAGE = {"RestrictedPython", "openpyxl", "polars", "pydantic", *WEB_WHEELS}
@@ -69,6 +70,8 @@ def test_isolation_effects_and_kinds_are_the_closed_ones() -> None:
     assert declared["execute_python"]["isolation"] == "container"
     assert declared["query_database"]["effects"] == ["reads_private"]
     assert declared["describe_database"]["effects"] == ["reads_private"]
+    assert declared["change_database"]["effects"] == ["reads_private", "writes"]
+    assert declared["change_database"]["idempotent"] is False
     assert declared["query_database"]["kinds"] == {"sql": "sql"}
     assert declared["query_database"]["resources"] == {"database": "database"}
     assert declared["execute_python"]["kinds"] == {"code": "python"}
