@@ -19,7 +19,7 @@ from toolcage.policy.origin import MAX_IDENTIFIERS, scalars, url_identifier
 
 MAX_TEXT_CHARS: Final = 64 * 1024
 _WORD: Final = re.compile(r"[^\s<>\"'`\\{}|^]+")
-_HOST: Final = r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_][\w-]{0,62}"
+_HOST: Final = r"(?:(?>[^\W_][\w-]{0,62})(?<![-_])\.){1,8}[^\W\d_][\w-]{0,62}"
 _NUMBERS: Final = r"(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,10})(?:\.(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,10})){3}"
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]{0,15}://"
 _LINK: Final = re.compile(
@@ -35,8 +35,11 @@ def links_in(value: Any) -> tuple[str, ...] | None:
     """The links in every text of the value, normalised as `origin` compares them; None when one cannot be read, and
     when there are more than 64."""
     found: dict[str, None] = {}
-    for text in scalars(value):
-        if len(text) > MAX_TEXT_CHARS or _hides(text):
+    texts = list(scalars(value))
+    if sum(map(len, texts)) > MAX_TEXT_CHARS:  # together: a list of long texts is no less work than one
+        return None
+    for text in texts:
+        if _hides(text):
             return None
         for link in _links(text):
             if link is None or len(found) >= MAX_IDENTIFIERS:
@@ -57,12 +60,15 @@ def _links(text: str) -> Iterator[str | None]:
     plain = list(_as_spelt(text))
     yield from plain
     hosts = {_host(link) for link in plain}
-    for decoded in (html.unescape(text), unquote(text), unquote(html.unescape(text))):
+    shown = html.unescape(text)
+    for decoded in dict.fromkeys(item for item in (shown, unquote(text), unquote(shown)) if item != text):
         yield from (link for link in _as_spelt(decoded) if _host(link) not in hosts)
 
 
 def _as_spelt(text: str) -> Iterator[str | None]:
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).translate(_DOTS)):
+        if "." not in word and "//" not in word:
+            continue
         for match in _LINK.finditer(word):
             yield url_identifier(match[0].rstrip(_TRAILING).removeprefix("//"))
 

@@ -80,3 +80,9 @@ def test_a_long_text_of_one_hostile_piece_is_read_to_its_end(piece: str) -> None
 def test_links_that_could_not_do_what_they_say_do_not_load(load: Load, grant: str, told: str) -> None:
     with pytest.raises(PolicyError, match=told):
         load(f"send_email: {grant}")
+
+
+def test_many_long_texts_are_no_way_around_the_bound_of_one() -> None:
+    half = "a " * (MAX_TEXT_CHARS // 4)
+    assert links_in([half, half]) == ()
+    assert links_in([half, half, "a"]) is None
