@@ -10,6 +10,7 @@ setup: ## virtual environment, package, container engine and sandbox images, wha
 	@scripts/setup.sh
 
 demo: setup ## a scripted agent at work in real cages, and the attacks that are stopped
+	@scripts/test_servers.sh --wiki || true # the demo itself says what it cannot show without it
 	@.venv/bin/toolcage demo
 
 test: test-servers ## all tests: unit, conformance, integration, security, short fuzzing, the repository itself

@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # Installs the servers that integration tests talk to, where root may do so on Debian or Ubuntu; names what is missing
 # anywhere else. Nothing is started and nothing is left enabled: tests start what they need, in folders of their own.
+# `--wiki` stops after MediaWiki, which is what the demo's researcher needs.
 set -euo pipefail
 
-readonly packages=(
-    postgresql postgresql-client
-    dovecot-imapd
-    mediawiki php-cli php-cgi php-sqlite3 php-mbstring php-xml php-intl
-)
+packages=(mediawiki php-cli php-cgi php-sqlite3 php-mbstring php-xml php-intl)
+if [ "${1:-}" != --wiki ]; then packages+=(postgresql postgresql-client dovecot-imapd); fi
 
 absent=()
 for package in "${packages[@]}"; do

@@ -5,9 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import json
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +22,10 @@ import pytest
 
 from toolcage.audit.report import read_records, verify
 from toolcage.cli import demo
-from toolcage.cli.demo import play, report, table
-from toolcage.cli.demo.script import ANALYST, STEPS, Step
+from toolcage.cli.demo import outside, play, programs, report, table, wiki
+from toolcage.cli.demo.research import RESEARCHER
+from toolcage.cli.demo.script import ANALYST, STEPS
+from toolcage.cli.demo.step import Step
 from toolcage.line.result import ToolResult
 from toolcage.state import default_state_dir
 
@@ -149,3 +157,98 @@ def test_a_step_whose_groundwork_failed_is_named_and_not_called(tmp_path: Path) 
     assert not played.passed
     assert "not called" in table.problems(played)[0]
     assert "not called" in report.page(played)
+
+
+# --- the researcher ------------------------------------------------------------------------------------------------
+
+
+def test_the_table_names_the_flow_rule_by_its_line_and_the_label_of_the_page_that_was_read(shown: Shown) -> None:
+    lines = outside.POLICY.read_text().splitlines()
+    line = lines.index("  - deny: sends") + 1
+    said = f"researcher.yaml:{line} flows[0]: it read the injection_suspected page and private rows"
+    assert said in shown.page
+    assert "the mail server has it: to ann@example.com" in shown.page
+    assert f"researcher.yaml:{line} flows[0]" in shown.text
+    assert "injection_suspected page" in shown.text
+
+
+def test_connections_of_the_researcher_are_on_record_the_refused_ones_too(shown: Shown) -> None:
+    noted = [json.loads(str(record["detail"])) for record in read_records(shown.log) if record["type"] == "connection"]
+    used = {note["portal"] for note in noted if note["verdict"] in ("closed", "cancelled") and note["bytes_down"] > 0}
+    assert {"en", "research.smtp"} <= used  # cancelled: the call was over before its connection was
+    refused = {note["target"] for note in noted if note.get("reason") == "egress.host_not_granted"}
+    assert refused == {f"CONNECT {host}" for host in programs.OTHER_HOSTS}
+
+
+def test_without_the_flow_rule_the_list_leaves_and_the_demo_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = tmp_path / "researcher.yaml"
+    policy.write_text(re.sub(r"\nflows:\n.*?\ntests:.*", "\n", outside.POLICY.read_text(), flags=re.DOTALL))
+    monkeypatch.setattr(outside, "POLICY", policy)
+    played = played_by(tmp_path / "output", *RESEARCHER)
+    assert {row.step.name: row.problem for row in played.rows if row.problem} == {
+        "mail_list": "expected denied flow.denied, got ok"
+    }
+    assert not played.passed
+
+
+def test_where_mediawiki_is_missing_each_row_of_the_researcher_says_so_and_the_rest_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wiki, "ROOT", tmp_path / "absent")
+    assert demo.show(tmp_path / "output", [DROP, *RESEARCHER], warm_calls=0) == 1
+    told = capsys.readouterr().out
+    assert f"NOT SHOWN: the {len(RESEARCHER)} rows of the researcher: MediaWiki is not installed" in told
+    assert " ".join(told.split()).count("not shown: MediaWiki is not installed") == len(RESEARCHER)
+    assert "1 stopped" in told
+    assert "FAILED" not in told
+    assert (tmp_path / "output" / "report.html").read_text().count("not shown</td>") == len(RESEARCHER)
+
+
+def test_a_demo_that_is_told_to_end_leaves_no_wiki(state: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="demo-") as name:
+        here = Path(name)
+        here.chmod(0o711)
+        ended = _started(here, state)
+        ended.terminate()
+        assert ended.wait(60) == 128 + signal.SIGTERM
+        assert list(here.glob("toolcage-demo-wiki-*")) == []
+        assert _processes_in(here) == []
+
+
+def test_a_demo_that_is_killed_leaves_no_process(state: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="demo-") as name:
+        here = Path(name)
+        here.chmod(0o711)
+        ended = _started(here, state)
+        ended.kill()
+        ended.wait(60)
+        end = time.monotonic() + 20
+        while (left := _processes_in(here)) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert left == []
+
+
+def _started(here: Path, state: Path) -> subprocess.Popen[bytes]:
+    """The command, at the moment when a process of its wiki runs."""
+    run = "from toolcage.cli.main import main; main()"
+    command = [sys.executable, "-c", run, "demo", "--role", "researcher", "--output", str(here / "out")]
+    environment = {**os.environ, "TMPDIR": str(here), "TOOLCAGE_STATE_DIR": str(state)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while not _processes_in(here):
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return process
+
+
+def _processes_in(here: Path) -> list[int]:
+    """Processes that work in a wiki's folder below `here`, zombies aside."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and str((entry / "cwd").readlink()).startswith(f"{here}/toolcage-demo-wiki-"):
+                found.append(int(entry.name))
+    return found

@@ -120,6 +120,15 @@ def test_the_large_image_is_built_for_the_tests_alone(machine: Machine) -> None:
     assert "images build python shell web data" in machine.asked("toolcage-console")
 
 
+def test_for_the_demo_the_wiki_alone_is_installed_and_for_the_tests_every_server(machine: Machine) -> None:
+    demo, tests = machine.run("test_servers.sh", "--wiki"), machine.run("test_servers.sh")
+    assert demo.returncode == tests.returncode == 1
+    assert "mediawiki php-cli" in demo.stderr
+    assert "postgresql" not in demo.stderr
+    assert "mediawiki php-cli" in tests.stderr
+    assert "postgresql" in tests.stderr
+
+
 def test_without_engine_neither_engine_nor_images_are_looked_at(machine: Machine) -> None:
     assert machine.run("setup.sh", "--without-engine").returncode == 0
     assert machine.asked("toolcage-console") == []

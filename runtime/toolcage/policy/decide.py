@@ -167,7 +167,7 @@ def _resource_refusal(grant: Grant, arguments: Mapping[str, JSON]) -> Decision |
         return Decision(
             effect="deny",
             code="resource.not_granted",
-            message=f"The argument `{argument}` names a {kind} that this role may not use.",
+            message=f"This role may not use the {kind} that the argument `{argument}` names.",
             hint=f"Granted for `{argument}`: {', '.join(sorted(granted)) or 'none'}.",
             rule=f"{grant.rule}.resources",
         )

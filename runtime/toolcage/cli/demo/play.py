@@ -23,8 +23,11 @@ from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock
 from toolcage.cage.images import verify as verify_image
 from toolcage.cage.spec import LABEL_RUNTIME
+from toolcage.cli.demo.outside import Outside, outside
+from toolcage.cli.demo.research import REQUEST
 from toolcage.cli.demo.sample import make_shop
-from toolcage.cli.demo.script import DATABASE, Scene, Step, Unmet
+from toolcage.cli.demo.script import DATABASE
+from toolcage.cli.demo.step import Scene, Step, Unmet
 from toolcage.errors import UsageError
 from toolcage.line.result import ToolResult
 from toolcage.runtime import Runtime
@@ -35,6 +38,8 @@ from toolcage.state import default_state_dir
 ROLES: Final = ("analyst", "coder")
 CANARY_VARIABLE: Final = "TOOLCAGE_DEMO_CANARY"
 WARM_CALLS: Final = 9
+_RESOURCES: Final = f"version: 1\ndatabases:\n  {DATABASE}: {{kind: sqlite, path: shop.sqlite}}\n"
+_REQUESTS: Final = {"researcher": REQUEST}
 _OWN: Final = ".toolcage-demo"
 _WARM_QUEUE_S: Final = 0.05
 _REFILL_S: Final = 3.0
@@ -44,7 +49,7 @@ _NOTHING_RAN: Final = frozenset({"malformed", "invalid", "denied", "blocked"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One call as it went. `problem` is what was not as it must be, None when the step passed; `result` is None when
-    the call could not be made because an earlier one failed."""
+    the call could not be made, because an earlier one failed or because of what is `absent` on this host."""
 
     step: Step
     arguments: str
@@ -52,10 +57,13 @@ class Row:
     reason: str
     problem: str | None
     saved: tuple[str, ...] = ()
+    absent: str | None = None
 
     @property
     def verdict(self) -> str:
-        """`worked`; `stopped` before anything ran; `contained` by the cage or the cleaning; or `FAILED`."""
+        """`worked`; `stopped` before anything ran; `contained` by the cage or the cleaning; `not shown`; `FAILED`."""
+        if self.absent is not None:
+            return "not shown"
         if self.problem is not None or self.result is None:
             return "FAILED"
         if self.step.kind == "work":
@@ -79,8 +87,8 @@ class Played:
 
     @property
     def passed(self) -> bool:
-        """Every step, and everything around the steps, was as it must be."""
-        return not self.problems and all(row.problem is None for row in self.rows)
+        """Every step was shown, and it and everything around the steps was as it must be."""
+        return not self.problems and all(row.problem is None and row.absent is None for row in self.rows)
 
 
 def require_sandbox() -> None:
@@ -113,13 +121,15 @@ def play(
 ) -> Played:
     """Everything from the sample database to the verified log. `folder` is a demo's own (`own_folder`)."""
     started = time.monotonic()
-    database_rows = make_shop(folder / "shop.sqlite")
-    resources = folder / "resources.yaml"
-    resources.write_text(f"version: 1\ndatabases:\n  {DATABASE}: {{kind: sqlite, path: shop.sqlite}}\n")
-    policies = [shipped_dir("policies") / f"{role}.yaml" for role in ROLES]
-    with _canary(folder) as (canary, host_file):
+    with contextlib.ExitStack() as closing:
+        beside = closing.enter_context(outside(steps))
+        database_rows = make_shop(folder / "shop.sqlite")
+        resources = folder / "resources.yaml"
+        resources.write_text(f"{_RESOURCES}{beside.resources}")
+        policies = [*(shipped_dir("policies") / f"{role}.yaml" for role in ROLES), *beside.policies]
+        canary, host_file = closing.enter_context(_canary(folder))
         with Runtime.from_files(policies, resources=resources) as runtime:
-            rows = list(_rows(runtime, steps, folder, canary, host_file, on_step))
+            rows = list(_rows(runtime, steps, folder, canary, host_file, beside, on_step))
             warm_ms = _warm_calls(runtime, warm_calls)
             cages = runtime.stats().get("created", 0)
             audit_path = runtime.audit_path
@@ -151,20 +161,34 @@ def _canary(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _rows(
-    runtime: Runtime, steps: Sequence[Step], folder: Path, canary: str, host_file: Path,
+    runtime: Runtime, steps: Sequence[Step], folder: Path, canary: str, host_file: Path, beside: Outside,
     on_step: Callable[[Step], object],
 ) -> Iterator[Row]:  # fmt: skip
     results: dict[str, ToolResult] = {}
     sessions: dict[str, Session] = {}
-    scene = Scene(results=results, host_file=host_file)
+    scene = Scene(
+        results=results, host_file=host_file, letters=beside.letters,
+        records=lambda result: _records(runtime.audit_path, result),
+    )  # fmt: skip
     for step in steps:
         on_step(step)
+        if (absent := beside.why_not(step)) is not None:
+            yield Row(step=step, arguments="", result=None, reason=absent, problem=None, absent=absent)
+            continue
         if step.role not in sessions:  # a session warms cages of its role, so each is opened when it is needed
-            sessions[step.role] = runtime.session(f"the demo: {step.role}", role=step.role)
+            request = _REQUESTS.get(step.role, f"the demo: {step.role}")
+            sessions[step.role] = runtime.session(request, role=step.role)
         row = _row(sessions[step.role], step, scene, canary, folder)
         if row.result is not None:
             results[step.name] = row.result
         yield row
+
+
+def _records(audit_path: Path, result: ToolResult) -> Sequence[Mapping[str, str | int]]:
+    """The log's records of one call. A connection's names it in its detail."""
+    call_id = result.call_id or "none"
+    records = list(read_records(audit_path))
+    return [item for item in records if item.get("call_id") == call_id or call_id in str(item.get("detail"))]
 
 
 def _row(session: Session, step: Step, scene: Scene, canary: str, folder: Path) -> Row:
@@ -179,7 +203,7 @@ def _row(session: Session, step: Step, scene: Scene, canary: str, folder: Path) 
     saved = _save(result, folder) if step.kind == "work" else ()
     reason, problem = result.error or "", None
     try:
-        reason = _judged(step, result, canary)
+        reason = _judged(step, result, scene, canary)
     except Unmet as unmet:
         problem = str(unmet)
     return Row(step=step, arguments=shown, result=result, reason=reason, problem=problem, saved=saved)
@@ -189,18 +213,17 @@ def _call(step: Step, arguments: Mapping[str, object]) -> Mapping[str, object]:
     return {"tool": step.tool, "arguments": arguments}
 
 
-def _judged(step: Step, result: ToolResult, canary: str) -> str:
+def _judged(step: Step, result: ToolResult, scene: Scene, canary: str) -> str:
     """The words for the table. Raises Unmet."""
     if brings_back(result, canary):
         raise Unmet("the canary of the host came out")
     if (result.status, result.code) != (step.status, step.code):
         expected = " ".join(filter(None, (step.status, step.code)))
         raise Unmet(f"expected {expected}, got {' '.join(filter(None, (result.status, result.code)))}")
-    if step.demand is None:
-        return result.error or ""
     try:
-        return step.demand(result)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        told = result.error or "" if step.demand is None else step.demand(result)
+        return told if step.witness is None else step.witness(scene, result)
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise Unmet(f"the result has another shape than expected ({type(error).__name__})") from error
 
 

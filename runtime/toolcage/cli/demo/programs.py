@@ -153,3 +153,16 @@ for target in (1, -1):
         outcome[str(target)] = "sent"
 outcome
 """
+
+OTHER_HOSTS: Final = ("evil.example:443", "en.wikipedia.org:22", "169.254.169.254:80", "127.0.0.1:443")
+LEAVE: Final = f"""
+import os, socket, urllib.parse
+
+proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
+answers = {{}}
+for host in {OTHER_HOSTS!r}:
+    with socket.create_connection((proxy.hostname, proxy.port), timeout=5) as line:
+        line.sendall(f"CONNECT {{host}} HTTP/1.1\\r\\nHost: {{host}}\\r\\n\\r\\n".encode())
+        answers[host] = line.makefile().readline().strip()
+answers
+"""

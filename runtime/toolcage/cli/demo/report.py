@@ -16,9 +16,9 @@ LONGEST_ARGUMENTS: Final = 4_000
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1c2530; --dim: #5b6775; --line: #d5dbe2; --paper: #fbfcfd; --box: #eef2f6;
-  --worked: #17723a; --stopped: #0b6a8f; --contained: #3d4fae; --FAILED: #b3261e; }
+  --worked: #17723a; --stopped: #0b6a8f; --contained: #3d4fae; --not: #8a5a00; --FAILED: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e3e8ee; --dim: #9aa7b5; --line: #36414d; --paper: #14191f;
-  --box: #1e262f; --worked: #6fce90; --stopped: #6cc4e6; --contained: #a3b0ff; --FAILED: #ff8a80; } }
+  --box: #1e262f; --worked: #6fce90; --stopped: #6cc4e6; --contained: #a3b0ff; --not: #e8b45a; --FAILED: #ff8a80; } }
 body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; font: 15px/1.45 system-ui, sans-serif; color: var(--ink);
   background: var(--paper); }
 h1 { font-size: 1.5rem; } p { max-width: 60rem; }
@@ -30,18 +30,22 @@ pre { margin: .2rem 0; padding: .5rem; background: var(--box); white-space: pre-
   max-height: 20rem; overflow: auto; }
 summary { cursor: pointer; } dt { color: var(--dim); margin-top: .4rem; } dd { margin: 0; }
 .worked { color: var(--worked); } .stopped { color: var(--stopped); } .contained { color: var(--contained); }
+.not { color: var(--not); }
 .FAILED { color: var(--FAILED); font-weight: 700; }
 """
 _VERDICTS: Final = """<p><b class="worked">worked</b>: useful work that succeeded.
 <b class="stopped">stopped</b>: refused before anything ran.
 <b class="contained">contained</b>: it ran, in a cage of its own, and reached nothing, was ended at a limit or came back
-inert. <b class="FAILED">FAILED</b>: it did not end as it must.</p>"""
+inert. <b class="not">not shown</b>: what it needs is not installed here.
+<b class="FAILED">FAILED</b>: it did not end as it must.</p>"""
 
 
 def page(played: Played) -> str:
     """The whole page."""
     rows = "\n".join(_row(row) for row in played.rows)
     failed = "".join(f'<p class="FAILED">FAILED: {escape(problem)}</p>' for problem in table.problems(played))
+    absent = table.not_shown(played)
+    failed += "" if absent is None else f'<p class="not">NOT SHOWN: {escape(absent)}</p>'
     verdict = "verifies" if played.audit.ok else "does not verify"
     return f"""<!doctype html>
 <html lang="en">

@@ -1,19 +1,18 @@
 """The demo's calls, in order, as data: who calls what, what is tried, and how it must end.
 
-A step passes when the result has exactly its status and code and, where a demand is named, that holds too: an attack
-whose program ends well is contained only if its own report shows that nothing was reached. Demands return the words for
-the table and raise `Unmet`. A canary (a word in a file and in an environment variable of the host) is looked for in
-whatever any step brings back; that is not a step's business but `play`'s.
+What a step is stands in `step`, the researcher's in `research`. An attack whose program ends well is contained only if
+its own report shows that nothing was reached. A canary (a word in a file and in an environment variable of the host) is
+looked for in whatever any step brings back; that is not a step's business but `play`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from toolcage.cli.demo import programs
+from toolcage.cli.demo.research import RESEARCHER
+from toolcage.cli.demo.step import Scene, Step, need
 from toolcage.line.result import ToolResult
 from toolcage.types import Status
 
@@ -26,71 +25,38 @@ _CAGE_ENVIRONMENT: Final = """
 _LIVE: Final = ("\x1b", "\r", "<script", "\u202e", "\u200b", "![pixel](")
 
 
-class Unmet(Exception):
-    """What a step was to show did not show."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """What a step may build on: the results so far by step name, and the file of the host that holds the canary."""
-
-    results: Mapping[str, ToolResult]
-    host_file: Path
-
-
-Arguments = Mapping[str, object] | Callable[[Scene], Mapping[str, object]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One call. `raw` is sent as it stands, for calls that no mapping can express. `status` and `code` are what it must
-    end with; `demand` is what its result must show besides."""
-
-    name: str
-    role: Literal["analyst", "coder"]
-    tool: str
-    tried: str
-    kind: Literal["work", "attack"] = "attack"
-    arguments: Arguments = field(default_factory=dict)
-    raw: bytes | None = None
-    files: Callable[[Scene], Mapping[str, bytes]] | None = None
-    status: Status = "ok"
-    code: str | None = None
-    demand: Callable[[ToolResult], str] | None = None
-
-
 # --- what a result must show ---------------------------------------------------------------------------------------
 
 
 def _has_tables(result: ToolResult) -> str:
     names = [table["name"] for table in result.data["tables"]]
-    _need({"customers", "order_items", "orders", "products"} <= set(names), "a table is missing")
+    need({"customers", "order_items", "orders", "products"} <= set(names), "a table is missing")
     return f"{len(names)} tables"
 
 
 def _has_rows(result: ToolResult) -> str:
-    _need(bool(result.data["rows"]), "no rows came back")
+    need(bool(result.data["rows"]), "no rows came back")
     return f"{result.data['row_count']} rows"
 
 
 def _is_share(result: ToolResult) -> str:
     value = result.data["value"]
-    _need(isinstance(value, int | float) and 0 < value < 100, "the share is no percentage")
+    need(isinstance(value, int | float) and 0 < value < 100, "the share is no percentage")
     return f"{value} %"
 
 
 def _has_chart(result: ToolResult) -> str:
     names = [artifact.name for artifact in result.artifacts]
-    _need(names == ["revenue.svg"], "the chart did not come out")
+    need(names == ["revenue.svg"], "the chart did not come out")
     return f"{names[0]}, {result.artifacts[0].size} bytes, brought out"
 
 
 def _all_refused(attempts: int) -> Callable[[ToolResult], str]:
     def demand(result: ToolResult) -> str:
         made = result.data
-        _need(isinstance(made, Mapping) and len(made) == attempts, "the program did not make all its attempts")
+        need(isinstance(made, Mapping) and len(made) == attempts, "the program did not make all its attempts")
         reached = [name for name, end in made.items() if not str(end).startswith("refused: ")]
-        _need(not reached, f"reached: {', '.join(reached)}")
+        need(not reached, f"reached: {', '.join(reached)}")
         return f"{attempts} attempts, each refused by the system"
 
     return demand
@@ -99,41 +65,36 @@ def _all_refused(attempts: int) -> Callable[[ToolResult], str]:
 def _only_constants(result: ToolResult) -> str:
     names = set(result.data)
     foreign = sorted(names - set(_CAGE_ENVIRONMENT.split()))
-    _need(not foreign, f"the cage knows {', '.join(foreign)}")
+    need(not foreign, f"the cage knows {', '.join(foreign)}")
     return f"{len(names)} variables, the same in every cage"
 
 
 def _forged_nothing(result: ToolResult) -> str:
-    _need("FORGED" not in repr(result.data), "the forged answer was believed")
-    _need("wrote to" in result.stdout and "/proc/1" not in result.stdout.rpartition("wrote to")[2], "the door was open")
+    need("FORGED" not in repr(result.data), "the forged answer was believed")
+    need("wrote to" in result.stdout and "/proc/1" not in result.stdout.rpartition("wrote to")[2], "the door was open")
     return "the door was out of reach, the forged answer not believed"
 
 
 def _inert(result: ToolResult) -> str:
     live = [repr(sign) for sign in _LIVE if sign in result.stdout]
-    _need(not live, f"still live: {', '.join(live)}")
+    need(not live, f"still live: {', '.join(live)}")
     return f"{len(result.labels) - 1} kinds of it shown as text"
 
 
 def _redacted(result: ToolResult) -> str:
-    _need("AK" + "IA" not in result.stdout and "battery" not in result.stdout, "the key came out")
-    _need("secret_redacted" in result.labels, "the result does not say that something was redacted")
+    need("AK" + "IA" not in result.stdout and "battery" not in result.stdout, "the key came out")
+    need("secret_redacted" in result.labels, "the result does not say that something was redacted")
     return "both replaced by a mark"
 
 
 def _lived(result: ToolResult) -> str:
-    _need(isinstance(result.data, Mapping) and set(result.data) == {"1", "-1"}, "the program did not report")
+    need(isinstance(result.data, Mapping) and set(result.data) == {"1", "-1"}, "the program did not report")
     return "the cage's first process lived on and answered"
 
 
 def _began(result: ToolResult) -> str:
-    _need(result.stdout == "begun\n", "the output so far was lost")
+    need(result.stdout == "begun\n", "the output so far was lost")
     return result.error or ""
-
-
-def _need(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise Unmet(otherwise)
 
 
 # --- arguments that follow from what came before -------------------------------------------------------------------
@@ -248,4 +209,4 @@ CODER: Final[tuple[Step, ...]] = (
     _program("kill_first", "kill the cage's first process", programs.KILL_FIRST, demand=_lived),
 )  # fmt: skip
 
-STEPS: Final = ANALYST + CODER
+STEPS: Final = ANALYST + CODER + RESEARCHER

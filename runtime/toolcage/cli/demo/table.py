@@ -1,4 +1,5 @@
-"""The demo on a terminal: one table of all calls, then what they cost, the audit log, and what failed.
+"""The demo on a terminal: one table of all calls, then what they cost, the audit log, and what failed
+or could not be shown.
 
 Everything from a result is text, never markup, and is cut to a few lines. Colours only where the output is a terminal;
 elsewhere the table is 100 columns wide.
@@ -19,7 +20,9 @@ from toolcage.cli.demo.play import Played, Row
 
 PLAIN_COLUMNS: Final = 100
 LONGEST_REASON: Final = 84
-_STYLES: Final = {"worked": "green", "stopped": "cyan", "contained": "blue", "FAILED": "bold red"}
+_STYLES: Final = {
+    "worked": "green", "stopped": "cyan", "contained": "blue", "not shown": "yellow", "FAILED": "bold red",
+}  # fmt: skip
 
 
 def console() -> Console:
@@ -38,6 +41,8 @@ def show(console: Console, played: Played, page: Path) -> None:
         soft_wrap=True,
     )
     console.print(f"Report: {page}", soft_wrap=True)
+    if (absent := not_shown(played)) is not None:
+        console.print(Text(f"NOT SHOWN: {absent}", _STYLES["not shown"]), soft_wrap=True)
     for problem in problems(played):
         console.print(Text(f"FAILED: {problem}", _STYLES["FAILED"]), soft_wrap=True)
 
@@ -59,6 +64,15 @@ def problems(played: Played) -> list[str]:
     return rows + [visible(problem) for problem in played.problems]
 
 
+def not_shown(played: Played) -> str | None:
+    """One line for the rows that could not be shown on this host, None when all were."""
+    rows = [row for row in played.rows if row.absent is not None]
+    if not rows:
+        return None
+    roles = " and ".join(dict.fromkeys(row.step.role for row in rows))
+    return f"the {len(rows)} rows of the {roles}: {visible(rows[0].absent or '')}"
+
+
 def _table(played: Played) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, expand=True)
     table.add_column("role\ntool", no_wrap=True)
@@ -72,7 +86,7 @@ def _table(played: Played) -> Table:
 
 def _cells(row: Row) -> tuple[Text, ...]:
     result = row.result
-    reason = visible(row.problem or row.reason)
+    reason = visible(row.problem or (row.reason if row.absent is None else f"not shown: {row.absent}"))
     if len(reason) > LONGEST_REASON:
         reason = reason[: LONGEST_REASON - 1] + "…"
     style = _STYLES[row.verdict]

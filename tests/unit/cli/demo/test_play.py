@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from toolcage.cli.demo.outside import POLICY
 from toolcage.cli.demo.play import Row, brings_back, own_folder
-from toolcage.cli.demo.script import STEPS, Step
+from toolcage.cli.demo.script import STEPS
+from toolcage.cli.demo.step import Step
+from toolcage.cli.main import app
 from toolcage.errors import UsageError
 from toolcage.line.result import RawOutput, ToolResult
 from toolcage.types import Artifact
@@ -70,5 +74,17 @@ def test_a_verdict_says_whether_anything_ran(kind: str, status: str, problem: st
 
 def test_every_step_has_a_name_of_its_own_and_every_attack_an_end_that_is_demanded() -> None:
     assert len({step.name for step in STEPS}) == len(STEPS)
-    assert [step.name for step in STEPS if step.status == "ok" and step.demand is None] == []
-    assert {step.role for step in STEPS} == {"analyst", "coder"}
+    undemanding = [step.name for step in STEPS if step.demand is None and step.witness is None]
+    assert [step.name for step in STEPS if step.status == "ok" and step.name in undemanding] == []
+    assert {step.role for step in STEPS} == {"analyst", "coder", "researcher"}
+
+
+def test_a_row_that_could_not_be_shown_is_neither_good_nor_failed() -> None:
+    step = Step(name="x", role="researcher", tool="send_email", tried="x")
+    row = Row(step=step, arguments="", result=None, reason="no wiki", problem=None, absent="no wiki")
+    assert row.verdict == "not shown"
+
+
+def test_the_researchers_policy_holds_its_own_cases() -> None:
+    tested = CliRunner().invoke(app, ["policy", "test", str(POLICY)])
+    assert tested.exit_code == 0, tested.output
