@@ -380,7 +380,7 @@ class Runtime:
             raise edited
         if clean_output is not None and unrecorded is None:
             return result(clean_output, audit_id=audit_id or "", duration_ms=duration_ms)
-        told = unrecorded if clean_output is not None else refusal
+        told = unrecorded or refusal  # a refusal that left no trace is not told either
         assert told is not None
         if told.status == "unavailable":
             _LOG.warning("%s", one_line(f"{told.code}, call {trail.call_id}: {told.operator or told.message}"))
@@ -431,7 +431,8 @@ class Runtime:
         try:
             return await trail.close(refusal, measured), None
         except (AuditError, UsageError) as error:
-            return None, unwritable("the call ran and its result is withheld", error)
+            what = "the call ran and its result is withheld" if trail.intended else "nothing was run"
+            return None, unwritable(what, error)
 
     # inside
 

@@ -391,12 +391,15 @@ def test_a_full_disk_runs_nothing_and_heals(installation: Any) -> None:
         subprocess.run(["umount", str(installation.state)], check=True)
 
 
-def test_an_audit_log_that_is_moved_away_stops_the_line(installation: Any) -> None:
+@pytest.mark.parametrize("tool", ["execute_python", "no_such_tool"])
+def test_an_audit_log_that_is_moved_away_stops_the_line(installation: Any, tool: str) -> None:
+    """A refusal that would leave no trace is not told either."""
     runtime = installation.runtime()
     session, path = runtime.session(), runtime.audit_path
     kept = path.rename(installation.folder / "kept")
-    result = session.call("execute_python", {"code": "1"})
+    result = session.call(tool, {"code": "1"})
     assert (result.status, result.code) == ("unavailable", "audit.unwritable")
+    assert "nothing was run" in str(result.error)
     assert runtime.stats().get("created", 0) == 0
     kept.rename(path)
 

@@ -112,6 +112,11 @@ class Trail:
             raise Refused(unwritable("nothing was run", error)) from error
         self._intent = ticket
 
+    @property
+    def intended(self) -> bool:
+        """Whether the intent is on record, so that the call may have run."""
+        return self._intent is not None
+
     async def close(self, refusal: Refusal | None, usage: Usage) -> str:
         """Writes how the call ended, waits until it is durable, the records of its connections too, and returns its id.
         Raises AuditError."""
