@@ -11,9 +11,10 @@ from toolcage.policy.coverage import rules_of
 from toolcage.policy.load import load_role, load_roles
 from toolcage.policy.model import Situation
 from toolcage.policy_desk import declared_tools, judge_for
+from toolcage.tools.registry import ALIASES
 
 POLICIES = Path(__file__).parents[3] / "policies"
-ROLES = ["analyst", "assistant", "coder", "deny_all", "operator", "read_only"]
+ROLES = ["analyst", "assistant", "coder", "deny_all", "operator", "read_only", "researcher"]
 
 
 def test_the_folder_holds_exactly_the_shipped_roles() -> None:
@@ -31,7 +32,7 @@ def test_every_case_of_the_file_holds(name: str) -> None:
 @pytest.mark.parametrize("name", ROLES)
 def test_every_tool_that_a_role_grants_is_shown_to_work_by_one_of_its_cases(name: str) -> None:
     role = load_role(POLICIES / f"{name}.yaml", declared_tools())
-    shown = {case.call for case in role.cases if case.expect in ("ok", "approval_required")}
+    shown = {ALIASES.get(case.call, case.call) for case in role.cases if case.expect in ("ok", "approval_required")}
     assert shown == role.grants.keys()
     assert bool(rules_of(role)) is bool(role.grants)
 
