@@ -12,7 +12,7 @@ from typing import Literal
 
 from toolcage.policy.decide import decide
 from toolcage.policy.flows import Flow
-from toolcage.policy.model import NOTHING_KNOWN, Entry, Role, sink_arguments
+from toolcage.policy.model import NOTHING_KNOWN, Entry, Role, sink_arguments, with_article
 from toolcage.types import JSON, Decision, Effect, Facts, SessionFacts, ToolDeclaration
 
 Outcome = Literal["match", "miss", "error", "note"]
@@ -119,13 +119,13 @@ def _resources(
     for argument, kind in declaration.resources.items():
         if argument in declaration.fixed_resources:
             name = ", ".join(granted.get(argument, ())) or "none"
-            yield Node(text=f"{argument}, a {kind}: {name}", outcome="miss" if name == "none" else "match")
+            yield Node(text=f"{argument}, {with_article(kind)}: {name}", outcome="miss" if name == "none" else "match")
         elif argument in arguments:
             names = granted.get(argument, frozenset())
             value = arguments[argument]
             named = isinstance(value, str) and value in names
             yield Node(
-                text=f"{argument} names a {kind}",
+                text=f"{argument} names {with_article(kind)}",
                 outcome="match" if named else "miss",
                 why="" if named else f"granted: {', '.join(sorted(names)) or 'none'}",
             )

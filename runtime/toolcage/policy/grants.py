@@ -36,6 +36,9 @@ _SANDBOX_FIELDS: Final = {
     "isolation": "isolation", "runtime": "runtime",
 }  # fmt: skip
 
+_STRANGERS_GET_NONE: Final = (
+    "a tool whose file is given by its path reaches none; if you trust it, import it and pass it itself, tools=[…]"
+)
 _OUTWARD: Final[frozenset[Effect]] = frozenset(("sends", "reads_untrusted"))
 """What a tool does whose cage may connect to hosts of the policy, whatever it says of itself."""
 
@@ -105,7 +108,10 @@ class GrantCompiler:
         return declaration
 
     def _tightened(self, declared: ToolDeclaration, file: GrantFile, path: KeyPath) -> ToolDeclaration:
-        """The declaration with the grant's kinds and effects. Both only tighten."""
+        """The declaration with the grant's kinds and effects. Both only tighten what a trusted tool declares.
+
+        A stranger's tool counts as having every effect until the operator states which it has.
+        """
         properties = declared.parameters.get("properties")
         known = properties if isinstance(properties, Mapping) else {}
         kinds = dict(declared.kinds)
@@ -124,7 +130,8 @@ class GrantCompiler:
         if stated is None and self.has_flows and not declared.trusted:
             self.findings.add(path, "the flows of this file need to know what this tool does, and its own word is not"
                                     " trusted; state `effects: […]`, `effects: []` for none")  # fmt: skip
-        effects = declared.effects | set(stated or ()) | (_OUTWARD if file.egress else frozenset())
+        own = declared.effects if declared.trusted or stated is None else frozenset[Effect]()
+        effects = own | set(stated or ()) | (_OUTWARD if file.egress else frozenset())
         always = set(stated or ()) | (_OUTWARD if file.egress else frozenset())
         need = {effect: names for effect, names in declared.effects_need.items() if effect not in always}
         if kinds == dict(declared.kinds) and effects == declared.effects and not always:
@@ -138,8 +145,9 @@ class GrantCompiler:
         for argument in file.resources:
             if argument not in declaration.resources:
                 known = ", ".join(declaration.resources) or "none"
+                why = "" if declaration.trusted else f"; {_STRANGERS_GET_NONE}"
                 self.findings.add((*path, argument), f"`{argument}` does not name a resource of {declaration.name};"
-                                                     f" arguments that do: {known}")  # fmt: skip
+                                                     f" arguments that do: {known}{why}")  # fmt: skip
         required = declaration.parameters.get("required")
         for argument, kind in declaration.resources.items():
             needed = isinstance(required, tuple | list) and argument in required

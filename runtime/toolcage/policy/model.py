@@ -290,3 +290,8 @@ def narrowest(found: list[SqlTerms]) -> SqlTerms:
 
 def _missing(argument: str) -> str:
     return f"The argument `{argument}` is missing."
+
+
+def with_article(kind: str) -> str:
+    """A kind of resource as a sentence names one."""
+    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind.replace('_', ' ')}"

@@ -12,7 +12,7 @@ from toolcage.facts import sql
 from toolcage.policy.decide import decide
 from toolcage.policy.load import load_role_text
 from toolcage.policy.model import Role
-from toolcage.types import Decision, ToolDeclaration, freeze
+from toolcage.types import EFFECTS, Decision, ToolDeclaration, freeze
 
 STRING = {"type": "string"}
 
@@ -88,7 +88,7 @@ def declarations() -> Mapping[str, ToolDeclaration]:
             effects=frozenset({"writes"}),
         ),
         declare("book_flight", {"origin": STRING}, ["origin"]),
-        declare("strange_tool", {"value": STRING}, [], trusted=False),
+        declare("strange_tool", {"value": STRING}, [], effects=frozenset(EFFECTS), trusted=False),
     )
     return {item.name: item for item in made}
 

@@ -9,6 +9,7 @@ import pytest
 from toolcage.errors import PolicyError
 from toolcage.policy.load import matches_pattern
 from toolcage.policy.model import Role
+from toolcage.types import EFFECTS
 
 Load = Callable[..., Role]
 HEAD = "version: 1\nrole: team\n"
@@ -63,6 +64,30 @@ def test_a_rule_that_could_not_apply_does_not_load(load: Load, text: str, told: 
 def test_a_strangers_tool_takes_part_in_flows_once_its_effects_are_stated(load: Load) -> None:
     text = "tools: {send_email: {allow: [{to: {}}]}, strange_tool: {allow: [{}], effects: []}}\n"
     assert load(HEAD + text + "flows: [{deny: sends, after: [sends]}]").flows
+
+
+@pytest.mark.parametrize(
+    ("stated", "counted"),
+    [(", effects: []", set()), (", effects: [writes]", {"writes"}), ("", set(EFFECTS)),
+     (', effects: [], egress: ["api.example.com:443"]', {"sends", "reads_untrusted"})],
+)  # fmt: skip
+def test_a_strangers_tool_has_every_effect_until_the_operator_states_which(
+    load: Load, stated: str, counted: set[str]
+) -> None:
+    role = load(HEAD + "tools: {strange_tool: {allow: [{}]" + stated + "}}")
+    assert role.grants["strange_tool"].declaration.effects == counted
+
+
+def test_a_trusted_tool_keeps_its_effects_whatever_the_grant_states(load: Load) -> None:
+    role = load(HEAD + "tools: {send_email: {allow: [{to: {}}], effects: []}}")
+    assert role.grants["send_email"].declaration.effects == {"sends"}
+
+
+def test_a_resource_for_a_strangers_tool_does_not_load_and_the_error_says_how_a_tool_gets_one(load: Load) -> None:
+    with pytest.raises(PolicyError, match=r"given by its path reaches none; .* pass it itself"):
+        load(HEAD + "tools: {strange_tool: {allow: [{}], resources: {endpoint: [wiki]}}}")
+    with pytest.raises(PolicyError, match=r"of search_web; arguments that do: none$"):
+        load(HEAD + "tools: {search_web: {allow: [{}], resources: {endpoint: [wiki]}}}")
 
 
 @pytest.mark.parametrize(
