@@ -43,8 +43,9 @@ from toolcage.line.screen import screen
 from toolcage.line.session_memory import SessionMemory
 from toolcage.line.shapes import plain_call
 from toolcage.line.trail import Trail, unwritable
+from toolcage.line.unserved import unserved_grants
 from toolcage.line.validate import Validator, compile_schema
-from toolcage.line.workspace import Exchange, read_only_grants
+from toolcage.line.workspace import Exchange
 from toolcage.policy.limits import Limit
 from toolcage.policy.load import load_roles
 from toolcage.policy.model import Role
@@ -568,15 +569,5 @@ def _digests(roles: Mapping[str, Role], shadow: Mapping[str, Role] | None) -> Ma
 
 def _check_resources(roles: Mapping[str, Role], resources: Resources) -> None:
     """A role that names a resource which is not configured is a mistake to be told at start."""
-    for role in roles.values():
-        if problems := read_only_grants(role, resources):
-            raise ResourceError("\n".join(problems))
-        for kind, name in sorted(role.resource_names()):
-            if name not in (known := resources.names(kind)):
-                raise ResourceError(
-                    f"{role.source}: role {role.name} names the {kind} {name}, which the resources file does not have"
-                    f" (it has: {', '.join(sorted(known)) or 'none'}); add it there and pass that file as `resources`"
-                )
-            if kind == "mcp_server":
-                raise ResourceError(f"{role.source}: role {role.name} names the MCP server {name}, and this version"
-                                    " starts none; take it out of the grant")  # fmt: skip
+    if problems := [line for role in roles.values() for line in unserved_grants(role, resources)]:
+        raise ResourceError("\n".join(problems))

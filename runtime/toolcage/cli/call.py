@@ -22,6 +22,9 @@ def call(
     tool: Annotated[str, typer.Argument(help="The tool's name.")],
     policy: Annotated[Path, typer.Option("--policy", help="The role's policy file.", exists=True, dir_okay=False)],
     args: Annotated[str, typer.Option("--args", help="The arguments as a JSON object; - reads standard input.")] = "{}",
+    request: Annotated[
+        str, typer.Option("--request", help="What the user said, for rules about where a value comes from.")
+    ] = "",
     resources: Annotated[Path | None, typer.Option("--resources", help="resources.yaml", exists=True)] = None,
     tools: Annotated[
         list[Path] | None,
@@ -47,7 +50,7 @@ def call(
         Runtime.from_files(
             policy, resources=resources, tools=tools or (), pool=ONE_SHOT, accept_tool_changes=accept_tool_changes
         ) as runtime,
-        runtime.session() as session,
+        runtime.session(request) as session,
     ):
         result = session.call_raw(raw, files=files)
     if output is not None:

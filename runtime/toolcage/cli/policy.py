@@ -52,9 +52,17 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document i
 
 
 @app.command()
-def check(paths: _Paths, tools: _Tools = None, as_json: _AsJson = False) -> None:
+def check(
+    paths: _Paths,
+    resources: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="resources.yaml, to hold the granted names to it.")
+    ] = None,
+    tools: _Tools = None,
+    as_json: _AsJson = False,
+) -> None:
     """Load each file strictly and show what it grants. Exit 1 when one cannot be loaded."""
-    loaded = [_with_known_images(*item) for item in _load_each(paths, _declarations(tools))]
+    known = _resources(resources)
+    loaded = [_with_what_is_here(*item, known) for item in _load_each(paths, _declarations(tools))]
     if as_json:
         print(json.dumps([_file_report(path, role, fault) for path, role, fault in loaded], indent=2))
     else:
@@ -124,11 +132,17 @@ def _declarations(tools: Sequence[Path] | None) -> Mapping[str, ToolDeclaration]
     return described_tools(tools or ())
 
 
-def _with_known_images(path: Path, role: Role | None, fault: str | None) -> tuple[Path, Role | None, str | None]:
+def _with_what_is_here(
+    path: Path, role: Role | None, fault: str | None, resources: Resources | None
+) -> tuple[Path, Role | None, str | None]:
+    """The file with the images and, where a resources file is given, the resources that it names and nobody has."""
+    from toolcage.line.unserved import unserved_grants
     from toolcage.policy_desk import unknown_images
     from toolcage.state import default_state_dir
 
     problems = unknown_images(role, default_state_dir()) if role else []
+    if role is not None and resources is not None:
+        problems = [*problems, *unserved_grants(role, resources)]
     return (path, None, "\n".join(problems)) if problems else (path, role, fault)
 
 

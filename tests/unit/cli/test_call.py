@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from toolcage.cli.call import _attached, _json_fault, _raw_call, _save, for_people
+from toolcage.cli.main import app
 from toolcage.errors import Refused, UsageError
 from toolcage.line.parse import parse
 from toolcage.line.result import ToolResult
@@ -72,3 +74,21 @@ def test_a_person_is_shown_status_value_streams_and_files_without_the_markers_fo
 def test_arguments_that_are_not_json_are_told_with_their_place(text: str, place: str) -> None:
     assert place in str(_json_fault(text))
     assert _json_fault('{"a": 1}') is None
+
+
+@pytest.mark.parametrize(
+    ("request_text", "code"), [("", "policy.no_match"), ("What is 6 * 7?", "approval.required")]
+)
+def test_rules_about_where_a_value_comes_from_know_the_request(
+    request_text: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCAGE_STATE_DIR", str(tmp_path / "state"))
+    policy = tmp_path / "p.yaml"
+    policy.write_text(
+        "version: 1\nrole: r\ntools:\n  calculate_expression:\n"
+        "    ask: [{expression: {}, origin: {expression: [said]}}]\n"
+    )
+    arguments = ["call", "calculate_expression", "--policy", str(policy), "--args", '{"expression": "6 * 7"}', "--json"]
+    done = CliRunner().invoke(app, [*arguments, "--request", request_text])
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["code"] == code

@@ -72,6 +72,41 @@ def test_two_files_with_one_role_fail_the_check(tmp_path: Path) -> None:
     assert [item["ok"] for item in json.loads(output)] == [True, False]
 
 
+RESOURCES = """version: 1
+databases: {shop: {kind: sqlite, path: shop.sqlite}}
+workspaces: {notes: {folder: n, access: ro}}
+"""
+QUERYING = """version: 1
+role: team
+tools:
+  query_database: {resources: {database: [NAME]}, allow: [{sql: {tables: [t]}}]}
+"""
+WRITING = """version: 1
+role: team
+tools:
+  write_file: {resources: {workspace: [notes]}, allow: [{path: {}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (QUERYING.replace("NAME", "shop"), None),
+        (QUERYING.replace("NAME", "shpo"), "the database shpo, which the resources file does not have (it has: shop)"),
+        (WRITING, "the workspace notes is `ro` in the resources file"),
+    ],
+    ids=["a name that is there", "a misspelt name", "a folder that may not be written"],
+)
+def test_check_with_a_resources_file_refuses_what_that_file_does_not_give(
+    text: str, told: str | None, tmp_path: Path
+) -> None:
+    policy, resources = written(tmp_path, text), written(tmp_path, RESOURCES, "resources.yaml")
+    assert run("check", policy)[0] == 0
+    code, output = run("check", policy, "--resources", resources, "--json")
+    assert code == (0 if told is None else 1)
+    assert told is None or told in json.loads(output)[0]["problems"][0]
+
+
 def test_test_exits_0_when_every_case_holds_and_1_when_one_fails(tmp_path: Path) -> None:
     assert run("test", written(tmp_path, GOOD))[0] == 0
     code, output = run("test", written(tmp_path, GOOD.replace("expect: ok", "expect: blocked")))
