@@ -117,7 +117,7 @@ def reachable(name: str, *, tls: bool, allow_private: bool) -> str | None:
         return None
     private = allow_private if address is None else reach_of(address) in ("loopback", "private")
     if not private:
-        return f"a connection to `{name}` without TLS would be readable on the way; leave the default"
+        return f"a connection to `{name}` without TLS would be readable on the way; use TLS (`https://` in a url)"
     return None
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeVar, get_args
+from typing import Final, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
@@ -190,7 +190,7 @@ def _fault_text(kind: str, path: KeyPath, message: str, loc: KeyPath) -> str:
         case "extra_forbidden":
             return f"the key `{path[-1]}` is not known here; known are: {', '.join(_keys_beside(loc))}"
         case "missing":
-            return f"missing; write `{path[-1]}: …`"
+            return f"missing; write `{path[-1]}: {_choices(loc) or '…'}`"
         case "union_tag_not_found":
             return f"kind: missing; write `kind: {' or '.join(_KINDS)}`"
         case "union_tag_invalid":
@@ -207,8 +207,19 @@ def _fault_text(kind: str, path: KeyPath, message: str, loc: KeyPath) -> str:
             return message.removeprefix("Value error, ")
 
 
+def _choices(loc: KeyPath) -> str:
+    """What a key may say that takes one of a few words; empty for every other one."""
+    field = _model_around(loc).model_fields.get(str(loc[-1]))
+    words = get_args(field.annotation) if field is not None and get_origin(field.annotation) is Literal else ()
+    return " or ".join(map(str, words))
+
+
 def _keys_beside(loc: KeyPath) -> list[str]:
-    """The keys of the model in which the last part of `loc` stands, found by walking the models."""
+    return list(_model_around(loc).model_fields)
+
+
+def _model_around(loc: KeyPath) -> type[BaseModel]:
+    """The model in which the last part of `loc` stands, found by walking the models."""
     model: type[BaseModel] = written.ResourcesFile
     for part in loc[:-1]:
         inner = _models_in(model.model_fields[part].annotation) if part in model.model_fields else ()
@@ -216,7 +227,7 @@ def _keys_beside(loc: KeyPath) -> list[str]:
             model = written.SqliteFile if part == "sqlite" else written.PostgresFile
         elif len(inner) == 1:
             model = inner[0]
-    return list(model.model_fields)
+    return model
 
 
 def _models_in(annotation: object) -> tuple[type[BaseModel], ...]:

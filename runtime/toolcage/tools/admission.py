@@ -109,7 +109,10 @@ def read_description(described: object) -> Description:
         raise DeclarationError(f"{shown(description.problems[0])}; mend it there")
     names = [found.declaration.name for found in description.tools]
     if not names:
-        raise DeclarationError("it holds no tool that can be built without arguments")
+        raise DeclarationError(
+            "it holds no tool: a function under @tool, or a class of Tool that defines `execute` and can be built"
+            " without arguments"
+        )
     if len(set(names)) != len(names):
         raise DeclarationError("two of its tools have the same name")
     return description

@@ -215,16 +215,17 @@ def _refused(status: int, headers: Mapping[str, str], detail: str) -> ToolFailur
     if status == 429:
         return ToolFailure("endpoint.rate_limited", f"This endpoint may not be asked now{detail}.", _later(headers))
     if status >= 500:
-        return ToolFailure("endpoint.failed", f"The service could not be reached{detail}.", _later(headers))
+        later = _later(headers, otherwise="Try again later; if it stays so, tell the user.")
+        return ToolFailure("endpoint.failed", f"The service could not be reached{detail}.", later)
     hint = "Only what the operator granted for this endpoint can be asked; trying again does not help."
     return ToolFailure("endpoint.refused", f"The request is not granted{detail}.", hint)
 
 
-def _later(headers: Mapping[str, str]) -> str:
+def _later(headers: Mapping[str, str], otherwise: str = "Wait before the next request, and ask less often.") -> str:
     after = headers.get("retry-after", "").strip()
     if after.isascii() and after.isdigit() and len(after) < 7:
         return f"Wait {int(after)} seconds before the next request."
-    return "Wait before the next request, and ask less often."
+    return otherwise
 
 
 def _detail(body: bytes) -> str:

@@ -78,7 +78,8 @@ def test_the_broker_s_own_refusal_is_told_apart_from_the_server_s() -> None:
     assert failure(403, {}, body).code == "endpoint.unauthorized"
     held = failure(429, {"x-toolcage-refused": "egress.rate", "retry-after": "7"}, body)
     assert held.hint == "Wait 7 seconds before the next request."
-    assert failure(502, {"x-toolcage-refused": "egress.tls"}, body).code == "endpoint.failed"
+    unreached = failure(502, {"x-toolcage-refused": "egress.unreachable"}, body)
+    assert (unreached.code, unreached.hint) == ("endpoint.failed", "Try again later; if it stays so, tell the user.")
 
 
 @pytest.mark.parametrize("after", ["", "soon", "-1", "1e9", "99999999", "७", "Wed, 21 Oct 2026 07:28:00 GMT"])

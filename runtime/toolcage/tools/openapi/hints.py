@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from toolcage.facts.ip import reach_of
 from toolcage.tools.openapi.document import OpenApiDocument
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9-]{1,60}")
@@ -48,7 +50,19 @@ def _server(document: OpenApiDocument) -> str | None:
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return None
-    return f"https://{parts.hostname}{port}{parts.path.rstrip('/')}" if parts.hostname else None
+    if not parts.hostname:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    scheme = "http" if parts.scheme == "http" and _at_home(parts.hostname) else "https"
+    return f"{scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+def _at_home(host: str) -> bool:
+    """An address to which an endpoint may be reached without TLS."""
+    try:
+        return reach_of(ip_address(host)) in ("loopback", "private")
+    except ValueError:
+        return False
 
 
 def _key(document: OpenApiDocument, name: str) -> list[str]:

@@ -323,6 +323,22 @@ def test_the_hint_names_server_methods_and_where_the_key_goes(scheme: Any, line:
 
 
 @pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
+        ("http://[::1]:8080", "http://[::1]:8080"),
+        ("http://10.0.0.7/", "http://10.0.0.7"),
+        ("http://api.example.org/v1", "https://api.example.org/v1"),
+        ("http://8.8.8.8/v1", "https://8.8.8.8/v1"),
+        ("ftp://127.0.0.1/v1", "https://127.0.0.1/v1"),
+    ],
+)
+def test_the_hint_keeps_http_for_an_address_at_home_and_for_nothing_else(server: str, url: str) -> None:
+    raw = document({"/a": {"get": {}}}, servers=[{"url": server}])
+    assert f"    url: {url}\n" in endpoint_hint(parse_openapi(raw, "x"), "api", [])
+
+
+@pytest.mark.parametrize(
     "url", ["/v1", "https://{host}/v1", "https://a.example/\n  evil: x", "https://a.example:99999/", 7, "x' y"]
 )
 def test_a_server_that_is_no_plain_address_is_not_repeated(url: Any) -> None:
