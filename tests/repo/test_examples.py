@@ -22,6 +22,7 @@ SHOWN = {
         "/v1/forecast/ulm?days=3 known: True key shown: False", "denied policy.no_match", "denied policy.no_match",
         "tool_error endpoint.refused",
     ],
+    "own_portal.py": ["{'meaning': 'a place with one door'}", "tool.wiki.missing Try another.", "policy.no_match"],
     "approvals.py": ["ok 42", "rejected", "no files, please", "denied", "approval_required"],
 }
 
