@@ -30,7 +30,7 @@ from toolcage.cage.pool import PoolTerms
 from toolcage.errors import AuditError, PolicyError, Refused, ResourceError, RuntimeClosedError, UsageError
 from toolcage.line.approve import Approver, Edited, approve
 from toolcage.line.clean import clean
-from toolcage.line.execute import Stopwatch, execute
+from toolcage.line.execute import Stopwatch, execute, resource_unusable
 from toolcage.line.judge import closed_role, judge, shadow_decision
 from toolcage.line.ledger import Ledger
 from toolcage.line.live_output import OnText, live_output
@@ -346,13 +346,14 @@ class Runtime:
             trail.reached(approved)
             await trail.intend()
             session.memory.used(authorized.valid.declaration.effects_of(authorized.valid.arguments))
-            async with live_output(authorized.output, on_output) as stream:
+            hidden = await _secrets(authorized, self._means)
+            async with live_output(authorized.output, on_output, hidden) as stream:
                 output = await execute(
                     approved, means=self._means, session=session.id, on_output=stream, on_record=trail.connected,
                     stopwatch=stopwatch, exchange=exchange,
                 )  # fmt: skip
             cleaned, released_by = await release(
-                await _cleaned(output), session=session.id, approver=self._approver
+                await _cleaned(output, hidden), session=session.id, approver=self._approver
             )
             trail.released(released_by)
             tool = authorized.valid.declaration.name
@@ -513,12 +514,22 @@ CLEAN_IN_PLACE: Final = 8 * 1024
 PART_CHARACTERS: Final = 100
 
 
-async def _cleaned(output: CageOutput) -> CleanOutput:
+async def _secrets(authorized: AuthorizedCall, means: Means) -> tuple[str, ...]:
+    """What must not be seen of the call's resources. Raises Refused when it cannot be known."""
+    if not authorized.resources:
+        return ()
+    try:
+        return await asyncio.to_thread(means.secrets, authorized)  # files, maybe on a slow disk
+    except ResourceError as error:
+        raise Refused(resource_unusable(error)) from error
+
+
+async def _cleaned(output: CageOutput, exact_secrets: Sequence[str] = ()) -> CleanOutput:
     """Cleans off the loop what may take long there, so that one call's output never holds up another call."""
     room = CLEAN_IN_PLACE - len(output.stdout) - len(output.stderr)
     if _weight(output.data, room) <= room:
-        return clean(output)
-    return await asyncio.to_thread(clean, output)
+        return clean(output, exact_secrets)
+    return await asyncio.to_thread(clean, output, exact_secrets)
 
 
 def _weight(data: JSON, most: int) -> int:

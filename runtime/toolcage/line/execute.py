@@ -213,7 +213,7 @@ def _execute(run: _Run) -> CageOutput:
     except ImageError as error:
         raise _unready("unavailable", "image.missing", "the sandbox image is not there", str(error)) from error
     except ResourceError as error:
-        raise _unready("unavailable", "resource.unusable", "a resource cannot be used now", str(error)) from error
+        raise Refused(resource_unusable(error)) from error
     except EngineError as error:
         raise _unready("unavailable", error.code, "no sandbox could be started", str(error)) from error
     queue_s = time.monotonic() - queued
@@ -389,6 +389,11 @@ def _truncated(report: CageReport) -> tuple[Truncation, ...]:
             Truncation(part="artifacts", kept=len(report.files), dropped=report.files_found - len(report.files))
         )
     return tuple(found)
+
+
+def resource_unusable(error: ResourceError) -> Refusal:
+    """What a call is told whose database, server or secret is not to be had now."""
+    return _unready("unavailable", "resource.unusable", "a resource cannot be used now", str(error)).refusal
 
 
 def _unready(status: Any, code: str, message: str, operator: str | None) -> Refused:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from toolcage.audit.report import one_line
@@ -26,13 +26,15 @@ OnBytes = Callable[[str, bytes], None]
 
 
 @contextlib.asynccontextmanager
-async def live_output(terms: OutputTerms, on_output: OnText | None) -> AsyncIterator[OnBytes | None]:
+async def live_output(
+    terms: OutputTerms, on_output: OnText | None, exact_secrets: Sequence[str]
+) -> AsyncIterator[OnBytes | None]:
     """The byte callback for `execute`, or None when nobody watches. When the block ends the callback has had
-    everything, or is more than LINGER_S behind and gets the rest later."""
+    everything, or is more than LINGER_S behind and gets the rest later. `exact_secrets` are redacted."""
     if on_output is None:
         yield None
         return
-    view = _View(terms, on_output)
+    view = _View(terms, on_output, exact_secrets)
     try:
         yield view.feed
     finally:
@@ -40,14 +42,14 @@ async def live_output(terms: OutputTerms, on_output: OnText | None) -> AsyncIter
 
 
 class _View:
-    def __init__(self, terms: OutputTerms, on_output: OnText) -> None:
+    def __init__(self, terms: OutputTerms, on_output: OnText, exact_secrets: Sequence[str]) -> None:
         self._on_output = on_output
         self._texts: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
         self._closed = False
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._stdout = StreamCleaner(terms, lambda text: self._texts.put(("stdout", text)))
-        self._stderr = StreamCleaner(terms, lambda text: self._texts.put(("stderr", text)))
+        self._stdout = StreamCleaner(terms, lambda text: self._texts.put(("stdout", text)), exact_secrets)
+        self._stderr = StreamCleaner(terms, lambda text: self._texts.put(("stderr", text)), exact_secrets)
         threading.Thread(target=self._show, daemon=True, name="toolcage-output").start()
 
     def feed(self, name: str, piece: bytes) -> None:

@@ -35,6 +35,7 @@ from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
 from toolcage.line.mail_portals import Outbox, addresses_of
 from toolcage.line.portals import PROXY, Opened, open_portals
+from toolcage.line.resource_secrets import secrets_of
 from toolcage.line.workers import Workers
 from toolcage.line.workspace import Workspaces
 from toolcage.resources import Resources, SqliteDatabase
@@ -191,6 +192,10 @@ class Means:
         key = call_key(authorized, session)
         own = self._tool(authorized.valid.declaration.name).declaration.effects
         return open_portals(authorized, self._resources, self._pace, own=own, outbox=self._outbox, key=key)
+
+    def secrets(self, authorized: AuthorizedCall) -> tuple[str, ...]:
+        """What the results of this call must not show. Raises ResourceError."""
+        return secrets_of(authorized, self._resources)
 
     def passage(self, opened: tuple[Opened, ...], on_record: OnRecord) -> Passage:
         """What serves the connections through these portals until the call ends. Raises PoolClosed."""

@@ -319,6 +319,35 @@ def test_large_bodies_pass_both_ways_unchanged(world: World, wire_server: HttpSe
     """)) is True  # fmt: skip
 
 
+def test_a_resource_s_secret_is_in_nothing_that_leaves_the_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "violet harbour lamp"  # no shape of a key: only whoever knows the value can find it
+    monkeypatch.setenv("TOOLCAGE_TEST_KEY", secret)
+    seen: list[str] = []
+    shows = f"""
+        import base64, sys
+        value = {secret!r}
+        print("out", value, base64.b64encode(value.encode()).decode(), flush=True)
+        print("err", value, file=sys.stderr, flush=True)
+        open(f"/workspace/{{value}}.txt", "w").write("content")
+        result = {{"value": value, value: [1]}}
+    """
+    options = {"on_output": lambda name, text: seen.append(text)}
+    shown = world.run(shows, **options)
+    everything = json.dumps(data_of(shown)) + shown.stdout + shown.stderr + "".join(seen)
+    everything += " ".join(item.name for item in shown.artifacts)
+    assert "out" in shown.stdout
+    assert "err" in "".join(seen)
+    assert shown.artifacts
+    assert secret not in everything
+    assert "dmlvbGV0" not in everything
+    assert "secret_redacted" in shown.labels
+    failed = world.run(f"raise ValueError('refused: ' + {secret!r})")
+    assert not failed.success
+    assert secret not in json.dumps([failed.error, failed.hint, failed.stdout, failed.stderr])
+    # A call that does not use the resource has nothing to do with its secret.
+    assert data_of(world.run(f"result = {secret!r}", tool="run_without")) == secret
+
+
 def test_without_the_key_nothing_runs(world: World, monkeypatch: pytest.MonkeyPatch, wire_server: HttpServer) -> None:
     monkeypatch.delenv("TOOLCAGE_TEST_KEY")
     refused = world.run("result = 1")
