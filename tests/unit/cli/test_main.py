@@ -22,13 +22,13 @@ def test_the_version_is_printed() -> None:
 def test_without_names_the_images_of_the_built_in_tools_are_built_and_those_that_were_built_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert images._usual(tmp_path) == ["python", "shell", "web"]
+    assert images._usual(tmp_path) == ["python", "shell", "data", "web"]
 
     class Lock:
         images = {"plots": None, "python": None}  # noqa: RUF012
 
     monkeypatch.setattr(ImageLock, "load", lambda _: Lock())
-    assert images._usual(tmp_path) == ["python", "shell", "web", "plots"]
+    assert images._usual(tmp_path) == ["python", "shell", "data", "web", "plots"]
 
 
 def test_a_lock_that_cannot_be_read_is_no_reason_to_build_nothing(
@@ -38,4 +38,4 @@ def test_a_lock_that_cannot_be_read_is_no_reason_to_build_nothing(
         raise ImageError("broken")
 
     monkeypatch.setattr(ImageLock, "load", broken)
-    assert images._usual(tmp_path) == ["python", "shell", "web"]
+    assert images._usual(tmp_path) == ["python", "shell", "data", "web"]
