@@ -49,6 +49,7 @@ RESULTS: Final = Path(__file__).parents[1] / "results"
 IMAGES: Final = ("python", "shell")
 GAP_S: Final = (1.0, 6.0)
 STUCK_S: Final = 150.0
+DYING_S: Final = 10.0
 LABEL: Final = "toolcage.host"
 EngineTrouble: Final = (docker.errors.DockerException, requests.exceptions.RequestException, OSError)
 
@@ -334,7 +335,7 @@ def _recovered(
     here = {item["Id"] for item in engine.api.containers(all=True)} if survivor_only(target) else set()
     engine.close()
     ids = set(before) | here
-    processes = [pid for pid, name in caged_processes() if name in ids and name not in here]
+    processes = _processes_of(ids - here)
     lines = {"survivor": survivor.lines(), "victim": victim.lines()}
     return {
         **_calls(lines), **_audit(folder, lines),
@@ -343,6 +344,15 @@ def _recovered(
         "victim": {"starts": victim.starts, "killed": victim.killed},
         "leaks": next((line for line in reversed(lines["survivor"]) if "left" in line), None),
     }  # fmt: skip
+
+
+def _processes_of(removed: set[str]) -> list[int]:
+    """The processes of removed containers that do not end: the kernel may still be taking the last of them apart when
+    the engine says that they are gone."""
+    until = time.monotonic() + DYING_S
+    while (found := [pid for pid, name in caged_processes() if name in removed]) and time.monotonic() < until:
+        time.sleep(0.2)
+    return found
 
 
 def survivor_only(target: Path) -> bool:
