@@ -214,7 +214,7 @@ class Runtime:
             raise UsageError(f"the session's facts cannot be used: {error}") from error
         found = self._roles[role]
         if self._terms.min_idle:
-            terms = {grant.sandbox for grant in found.grants.values() if not grant.resources}
+            terms = {(grant.sandbox, bool(grant.egress)) for grant in found.grants.values() if not grant.resources}
             threading.Thread(target=self._warm, args=(terms,), daemon=True, name="toolcage-warm").start()
         return Session(self, (role,), request, memory)
 
@@ -260,10 +260,10 @@ class Runtime:
         except ValueError:  # a reload made them contradict each other
             return closed_role(lineage[-1])
 
-    def _warm(self, terms: Iterable[SandboxTerms]) -> None:
+    def _warm(self, terms: Iterable[tuple[SandboxTerms, bool]]) -> None:
         try:
-            for item in terms:
-                self._means.warm(item)
+            for item, internet in terms:
+                self._means.warm(item, internet=internet)
         except Exception as error:  # noqa: BLE001 - a thread's outermost frame: the calls themselves will say it again
             _LOG.warning("%s", one_line(f"no cages were made ahead: {type(error).__name__}: {error}"))
 

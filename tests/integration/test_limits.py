@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import threading
 import time
@@ -171,6 +172,37 @@ def test_output_up_to_the_flood_is_kept_to_the_grants_cap_and_is_no_failure(
 def test_a_result_above_its_limit_is_ended(small: Callable[[str], ToolResult]) -> None:
     result = small("import os\nwhile True: os.write(4, b'[' * 65536)")
     assert (result.status, result.code) == ("limit_exceeded", "limit.result")
+
+
+SOCKETS = """
+import socket
+def made(family, kind):
+    try:
+        socket.socket(family, kind).close()
+    except OSError as refused:
+        return refused.errno
+    return 0
+found = [made(family, kind) for family in (socket.AF_INET, socket.AF_INET6)
+         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)]
+socket.socketpair()
+found
+"""
+
+
+@pytest.mark.parametrize("isolation", ["container", "namespace", "session"])
+def test_a_call_without_a_portal_makes_no_internet_socket_whose_buffers_nobody_would_count(
+    lasting: Any, isolation: str
+) -> None:
+    """Control groups v1 count loopback buffers to nobody: a small cage held gigabytes of the host with them."""
+    grant = f"allow: [{{}}], sandbox: {{isolation: {isolation}}}"
+    if isolation != "container":
+        grant += ", accept_weaker: to see it in every isolation"
+    without = lasting.session(f"version: 1\nrole: r\ntools:\n  execute_python: {{{grant}}}\n")
+    assert without.call("execute_python", {"code": SOCKETS}).data == [errno.EAFNOSUPPORT] * 4
+    egress = f"{grant}, egress: ['api.example.com:443']"
+    portal = lasting.session(f"version: 1\nrole: r\ntools:\n  execute_python: {{{egress}}}\n")
+    assert portal.call("execute_python", {"code": SOCKETS}).data == [0] * 4
+    assert without.call("execute_python", {"code": SOCKETS}).data == [errno.EAFNOSUPPORT] * 4
 
 
 @pytest.mark.threat("P24")

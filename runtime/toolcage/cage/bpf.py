@@ -33,9 +33,9 @@ _Step = tuple[int, int, int, int]
 
 
 @cache
-def filters() -> Mapping[str, bytes]:
+def filters(*, internet: bool = True) -> Mapping[str, bytes]:
     """The `container` profile's program for each machine that the images are built for, as `struct sock_filter[]`."""
-    profile = json.loads(load_profile("container").text)
+    profile = json.loads(load_profile("container", internet=internet).text)
     numbers = json.loads((shipped_dir("sandbox_images") / "seccomp" / "numbers.json").read_bytes())
     return {machine: compile_filter(profile, numbers, machine) for machine in AUDIT_ARCH}
 

@@ -86,7 +86,7 @@ def encode_bundle(
     """What a cage of `spec` reads first. `modules` are our own tool modules to import ahead of any call; `preload`
     names modules of the image that are worth importing there. `compiled` takes the place of `sources`, name by name;
     without it, `tell` asks the cage for what it compiled."""
-    filters = bpf.filters() if spec.isolation == "namespace" else {}
+    filters = bpf.filters(internet=spec.internet) if spec.isolation == "namespace" else {}
     pieces = sources(spec, modules) if compiled is None else compiled
     document = {
         "warden_modules": _warden(spec),

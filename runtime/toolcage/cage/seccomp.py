@@ -8,12 +8,14 @@ cage. The why of each rule is in `sandbox_images/seccomp/README.md`.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -51,6 +53,9 @@ CONDITIONAL: Final = frozenset(
 )
 """System calls that may be allowed only with a condition on their arguments."""
 
+
+_INTERNET: Final = (2, 10)
+"""AF_INET and AF_INET6."""
 
 NAMESPACE_ADDITIONS: Final = frozenset({"capset", "ioctl", "mount", "prctl", "unshare"})
 """System calls that the `namespace` profile may add for the warden's own use."""
@@ -149,17 +154,40 @@ class SeccompProfile:
 
 
 @cache
-def load_profile(name: Literal["container", "namespace"] = "container") -> SeccompProfile:
+def load_profile(
+    name: Literal["container", "namespace"] = "container", *, internet: bool = True
+) -> SeccompProfile:
     """The shipped profile `name`. Raises ImageError when it is missing or breaks one of its promises.
 
     `namespace` is `container` plus what the warden of a cage that serves many calls needs to isolate each; the calls
-    themselves run under `container`, loaded by each on itself.
+    themselves run under `container`, loaded by each on itself. Without `internet` no socket of the Internet families
+    can be made: what a call without a portal has no use for, and whose buffers some kernels count to nobody.
     """
     folder = shipped_dir("sandbox_images") / "seccomp"
     container = read_profile(folder / "container.json")
+    if not internet:
+        container = _without_internet(container)
     if name == "container":
         return container
     return _widened(container, folder / "namespace_additions.json")
+
+
+def _without_internet(profile: SeccompProfile) -> SeccompProfile:
+    """The same without the rules that allow sockets of the Internet families, which are then an unknown family."""
+    document = json.loads(profile.text)
+    document["syscalls"] = [rule for rule in document["syscalls"] if not _allows_internet(rule)]
+    unknown = [
+        {"names": ["socket"], "action": "SCMP_ACT_ERRNO", "errnoRet": errno.EAFNOSUPPORT,
+         "args": [{"index": 0, "value": family, "op": "SCMP_CMP_EQ"}]}
+        for family in _INTERNET
+    ]  # fmt: skip
+    document["syscalls"] += unknown
+    return _profile(profile.name, document, profile.allowed)
+
+
+def _allows_internet(rule: Mapping[str, Any]) -> bool:
+    families = {condition["value"] for condition in rule.get("args", ()) if condition["index"] == 0}
+    return "socket" in rule["names"] and bool(families & set(_INTERNET))
 
 
 def _widened(container: SeccompProfile, path: Path) -> SeccompProfile:

@@ -53,6 +53,7 @@ class CageSpec:
     """One kind of cage. Two calls may use cages of one pool exactly when their specs are equal.
 
     `image_id` is a digest, never a tag. Sizes in bytes. `tmp_bytes` is shared out between /tmp and /workspace.
+    `internet`: its calls may make sockets of the Internet families, to reach the portals on their loopback.
     """
 
     image_id: str
@@ -63,6 +64,7 @@ class CageSpec:
     tmp_bytes: int
     runtime: str | None = None
     data: tuple[DataFile, ...] = ()
+    internet: bool = False
 
     def __post_init__(self) -> None:
         if self.tmp_bytes + SHM_BYTES >= self.memory_bytes:

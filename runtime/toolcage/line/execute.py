@@ -205,7 +205,7 @@ def _execute(run: _Run) -> CageOutput:
     try:
         run.exchange.fetch(authorized)
         opened = run.means.portals(authorized, run.session)
-        cage, lost = run.means.take(authorized, run.session, lambda: run.cancelled)
+        cage, lost = run.means.take(authorized, run.session, lambda: run.cancelled, internet=bool(opened))
     except PoolBusy:
         raise _unready("busy", "pool.busy", "every sandbox is in use", None) from None
     except PoolClosed:

@@ -114,15 +114,20 @@ class Means:
             self._on_problem(f"removed container {container[:12]}, which a runtime that is gone left behind")
 
     def take(
-        self, authorized: AuthorizedCall, session: str, given_up: GivenUp = lambda: False
+        self,
+        authorized: AuthorizedCall,
+        session: str,
+        given_up: GivenUp = lambda: False,
+        *,
+        internet: bool = False,
     ) -> tuple[LiveCage, bool]:
         """A cage for this call of that session, and whether it replaces one whose variables the session has lost. Who
-        has given up while waiting, and says so with `look_again`, leaves the queue.
+        has given up while waiting, and says so with `look_again`, leaves the queue. `internet`: the call has portals.
 
         Raises PoolBusy, PoolClosed, ImageError, ResourceError or EngineError. Where the host cannot give `namespace`
         isolation, this and every later call gets `container`, the next stronger.
         """
-        recipe = self.recipe(authorized)
+        recipe = self.recipe(authorized, internet=internet)
         if recipe.spec.isolation == "session":
             name = authorized.valid.declaration.name
             assert self._sessions is not None
@@ -138,7 +143,7 @@ class Means:
                 raise
         self._namespaces = False
         self._on_problem("this host does not give namespace isolation: container is used instead")
-        return self.pool().take(self.recipe(authorized), given_up)
+        return self.pool().take(self.recipe(authorized, internet=recipe.spec.internet), given_up)
 
     def look_again(self) -> None:
         """Somebody who may be waiting for a cage has given up."""
@@ -169,7 +174,7 @@ class Means:
         if self._sessions is not None:
             self._sessions.end_soon(session)
 
-    def recipe(self, authorized: AuthorizedCall) -> CageRecipe:
+    def recipe(self, authorized: AuthorizedCall, *, internet: bool = False) -> CageRecipe:
         """How the cage of this call is made. May take snapshots. Raises ImageError, ResourceError or EngineError."""
         snapshots = [
             self._snapshot(name)
@@ -179,7 +184,7 @@ class Means:
             and not authorized.valid.declaration.changes_databases
         ]
         tool = self._tool(authorized.valid.declaration.name)
-        recipe = self._recipe(authorized.sandbox, tool, snapshots)
+        recipe = self._recipe(authorized.sandbox, tool, snapshots, internet=internet)
         self._retire_older(authorized, recipe)
         return recipe
 
@@ -236,12 +241,12 @@ class Means:
         dialect = self._resources.dialect(name)
         return {"name": name, "kind": dialect, **({"path": f"/data/{name}.sqlite"} if dialect == "sqlite" else {})}
 
-    def warm(self, terms: SandboxTerms) -> None:
+    def warm(self, terms: SandboxTerms, *, internet: bool = False) -> None:
         """Asks for idle cages of these terms, quietly: a call that needs one will say what is wrong."""
         if terms.isolation == "session":
             return
         with contextlib.suppress(EngineError, PoolClosed):
-            self.pool().warm(self._recipe(terms, None, []))
+            self.pool().warm(self._recipe(terms, None, [], internet=internet))
 
     def describe(self, shipment: Shipment) -> Mapping[str, Any]:
         """Imports a stranger's file in a cage and returns what it says of itself: hostile data.
@@ -306,7 +311,14 @@ class Means:
             raise ResourceError(f"the database `{name}` is no file, so there is no snapshot of it")
         return self._snapshots.current(name, database.path)
 
-    def _recipe(self, terms: SandboxTerms, tool: RegisteredTool | None, snapshots: list[Snapshot]) -> CageRecipe:
+    def _recipe(
+        self,
+        terms: SandboxTerms,
+        tool: RegisteredTool | None,
+        snapshots: list[Snapshot],
+        *,
+        internet: bool = False,
+    ) -> CageRecipe:
         image_id, accepted, of_image = self._image(terms.image)
         isolation: Isolation = terms.isolation
         if isolation == "namespace" and not self._namespaces:
@@ -320,6 +332,7 @@ class Means:
             tmp_bytes=terms.tmp_bytes,
             runtime=terms.runtime,
             data=tuple(snapshot.file for snapshot in snapshots),
+            internet=internet,
         )
         # Calls that were forked from one numpy would share its generator: only for cages that are used once.
         ahead = of_image if isolation == "container" else PRELOAD_OF_IMAGE.get((isolation, terms.image), ())
@@ -327,7 +340,7 @@ class Means:
         return CageRecipe(
             spec=spec,
             accepted_ids=accepted,
-            seccomp=load_profile("namespace" if isolation == "namespace" else "container").text,
+            seccomp=_seccomp(spec),
             modules=_modules_at_home(isolation) if warm or tool is None else _our_modules([tool]),
             preload=(*PRELOAD[isolation], *ahead) if warm else (),
             data={snapshot.file.name: snapshot.content for snapshot in snapshots},
@@ -373,6 +386,14 @@ def _why_not(report: CageReport, said: object) -> str:
         return f"importing it took longer than {DESCRIBE.wall_s:g} s"
     refusal = classify(report, None, wall_s=DESCRIBE.wall_s) if report.broken is None else None
     return "no answer" if refusal is None else refusal.message
+
+
+def _seccomp(spec: CageSpec) -> str:
+    """The container's own profile. With `namespace` isolation it holds the warden and what prepares a call; the call's
+    processes load a narrower one on themselves."""
+    if spec.isolation == "namespace":
+        return load_profile("namespace").text
+    return load_profile("container", internet=spec.internet).text
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """The compiled filter: interpreted instruction by instruction, it answers as the profile's rules say."""
 
+import errno
 import json
 import struct
 from collections.abc import Sequence
@@ -112,3 +113,15 @@ def test_a_call_whose_number_is_not_known_and_an_unknown_comparison_do_not_compi
         bpf.compile_filter({"syscalls": [{**rule, "args": [{"index": 0, "value": 1, "op": "X"}]}]}, NUMBERS, "x86_64")
     with pytest.raises(ValueError, match="action"):
         bpf.compile_filter({"syscalls": [{**rule, "action": "SCMP_ACT_LOG"}]}, NUMBERS, "x86_64")
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_without_the_internet_its_families_are_unknown_and_unix_sockets_stay(machine: str) -> None:
+    number, architecture = NUMBERS["socket"][machine == "aarch64"], bpf.AUDIT_ARCH[machine]
+    for internet, expects in ((True, ALLOW), (False, 0x00050000 | errno.EAFNOSUPPORT)):
+        program = bpf.filters(internet=internet)[machine]
+        for family in (2, 10):
+            for kind in (1, 2):
+                assert interpret(program, number, [family, kind, 0], architecture) == expects
+        assert interpret(program, number, [1, 1, 0], architecture) == ALLOW
+        assert interpret(program, number, [16, 3, 0], architecture) == EPERM

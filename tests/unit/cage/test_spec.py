@@ -18,7 +18,7 @@ OTHER: dict[str, Any] = {
     "cpus": 2.0,
     "pids": 65,
     "tmp_bytes": 32 * MIB,
-    "runtime": "runsc",
+    "runtime": "runsc", "internet": True,
     "data": (DataFile(name="shop.sqlite", size=3, sha256="c" * 64),),
 }
 

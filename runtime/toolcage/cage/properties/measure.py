@@ -91,7 +91,8 @@ class _Cages:
             image_id=locked.image_id, isolation=isolation, memory_bytes=terms.memory_bytes, cpus=terms.cpus,
             pids=terms.pids, tmp_bytes=terms.tmp_bytes,
         )  # fmt: skip
-        profile = load_profile("namespace" if isolation == "namespace" else "container")
+        namespace = isolation == "namespace"
+        profile = load_profile("namespace") if namespace else load_profile("container", internet=spec.internet)
         self.recipe = CageRecipe(
             spec=spec, accepted_ids=frozenset(locked.accepted_ids), seccomp=profile.text, modules=(), preload=(),
             data={},
