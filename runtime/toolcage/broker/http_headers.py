@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+from toolcage.broker.answers import CODE_HEADER
+
 Headers: TypeAlias = list[tuple[str, str]]
 
 _HOP: Final = frozenset(
@@ -53,8 +55,9 @@ def going_up(headers: Iterable[tuple[str, str]], own: str | None = None) -> Head
 
 
 def coming_down(headers: Iterable[tuple[str, str]]) -> Headers:
-    """The server's headers that a client may see. Its length is for whoever frames the message."""
-    return _without(headers, _DOWN)
+    """The server's headers that a client may see. Its length is for whoever frames the message; the header by which the
+    broker says that it refused is the broker's alone."""
+    return _without(headers, _DOWN | {folded(CODE_HEADER)})
 
 
 def _without(headers: Iterable[tuple[str, str]], dropped: frozenset[str]) -> Headers:
