@@ -212,7 +212,8 @@ class Faults:
 @contextlib.contextmanager
 def scene(shared: bool) -> Iterator[tuple[Path, Path, OwnEngine | None, str | None]]:
     """A folder, the engine's socket, our own engine if there is one, and why there is none."""
-    with tempfile.TemporaryDirectory(prefix="toolcage-soak-") as name:
+    # A container that another engine starts just then holds a copy of our mounts for a moment: nothing measured is lost.
+    with tempfile.TemporaryDirectory(prefix="toolcage-soak-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         own, why = (None, "asked for the shared engine") if shared else _own_engine(folder)
         target = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
