@@ -343,9 +343,10 @@ def control(session: Session, ports: Sequence[int]) -> list[str]:
         f"for port in {list(ports)[:50]}:\n"
         "    for address in ('127.0.0.1', '172.17.0.1', '10.0.0.1', '169.254.169.254'):\n"
         "        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):\n"
-        "            item = socket.socket(socket.AF_INET, kind); item.settimeout(0.01)\n"
-        "            try:\n                item.connect((address, port)); item.send(b'x'); reached.append(port)\n"
-        "            except OSError: pass\n            item.close()\n'tried'"
+        "            try:\n                with socket.socket(socket.AF_INET, kind) as item:\n"
+        "                    item.settimeout(0.01); item.connect((address, port)); item.send(b'x')\n"
+        "                    reached.append(port)\n"
+        "            except OSError: pass\n'tried'"
     )
     answer = session.call("execute_python", {"code": code})
     return [] if answer.data == "tried" else [f"the control did not run: {answer.status} {answer.error}"]

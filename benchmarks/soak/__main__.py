@@ -212,7 +212,7 @@ class Faults:
 @contextlib.contextmanager
 def scene(shared: bool) -> Iterator[tuple[Path, Path, OwnEngine | None, str | None]]:
     """A folder, the engine's socket, our own engine if there is one, and why there is none."""
-    # A container that another engine starts just then holds a copy of our mounts for a moment: nothing measured is lost.
+    # A container that another engine starts just then holds a copy of our mounts for a moment: no figure is lost.
     with tempfile.TemporaryDirectory(prefix="toolcage-soak-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         own, why = (None, "asked for the shared engine") if shared else _own_engine(folder)
