@@ -149,11 +149,11 @@ def test_a_failure_to_make_cages_ahead_is_one_line_of_the_log(
 ) -> None:
     runtime = make()
 
-    def broken(_: object) -> None:
+    def broken(_: object, *, internet: bool) -> None:
         raise ValueError("images.lock\nis odd")
 
     runtime._means.warm = broken  # type: ignore[method-assign, assignment]
-    runtime._warm([object()])  # type: ignore[list-item]
+    runtime._warm([(object(), False)])  # type: ignore[list-item]
     assert [record.getMessage() for record in caplog.records] == [
         "no cages were made ahead: ValueError: images.lock is odd"
     ]

@@ -110,7 +110,8 @@ def _forms_of(secret: str) -> tuple[_Form, ...]:
     raw = secret.encode()
     mixed = len(raw) <= _LONG
     found: list[_Form] = [tuple(_spellings(byte) if mixed else (bytes([byte]),) for byte in raw)]
-    found.append(tuple((digit.upper().encode(), digit.encode()) for digit in raw.hex()))
+    # each way once: two equal ones double the work at every digit of a text that ends within the secret
+    found.append(tuple(_longest_first([digit.upper().encode(), digit.encode()]) for digit in raw.hex()))
     wide = secret.encode("utf-16-le").strip(b"\0")  # either order of bytes: the NULs between them are the same
     found.append(tuple((bytes([byte]),) for byte in wide))
     for offset in range(3):

@@ -6,6 +6,7 @@ import base64
 import html
 import itertools
 import json
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -111,3 +112,26 @@ def test_any_secret_is_found_in_plain_and_in_base64(secret: str, cut: int) -> No
         out, count = passed([text[:cut], text[cut:]], secret)
         assert count >= 1
         assert secret.encode() not in out
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda raw: raw,
+        lambda raw: raw.hex().encode(),
+        lambda raw: raw.hex().upper().encode(),
+        base64.b64encode,
+        lambda raw: raw.decode().encode("utf-16-le"),
+        lambda raw: "".join(f"%{byte:02x}" for byte in raw).encode(),
+        lambda raw: "".join(f"\\u00{byte:02x}" for byte in raw).encode(),
+        lambda raw: "".join(f"&#{byte};" for byte in raw).encode(),
+    ],
+)
+def test_a_text_that_ends_within_a_long_secret_is_judged_in_one_pass(written: Callable[[bytes], bytes]) -> None:
+    """With two equal ways to read one digit the search would double at each and never end."""
+    raw = b"sk-canary-0123456789abcdef" * 4
+    whole = written(raw)
+    for missing in range(1, 4):
+        mask = Mask((raw.decode(),))
+        kept = b"".join((mask.pass_on(b"it is " + whole[:-missing]), mask.pass_on(b"!"), mask.rest()))
+        assert len(kept) == len(whole) + 7 - missing
