@@ -62,7 +62,8 @@ class Sent:
     def _forget(self) -> None:
         """The old ones, and the oldest of too many. In order of age: entries are only ever added at the end."""
         oldest = self._clock() - self._window_s
-        for key, entry in list(self._entries.items()):
+        while self._entries:
+            key, entry = next(iter(self._entries.items()))
             if entry.at > oldest and len(self._entries) < MOST:
                 break
             del self._entries[key]
