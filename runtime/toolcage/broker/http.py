@@ -25,11 +25,11 @@ import h11
 from toolcage.broker.answers import answer, status_of
 from toolcage.broker.buffered import CHUNK, BufferedReader, Ended
 from toolcage.broker.http_headers import Headers, coming_down, going_up
-from toolcage.broker.masking import Mask
 from toolcage.broker.pace import Pace
 from toolcage.broker.request_head import MAX_HEAD, RequestHead, bad, read_head
 from toolcage.broker.stream import MIB, ClientStream, Connection, Denied, PortalTerms
 from toolcage.broker.target import check_path, split_target
+from toolcage.facts.secret_stream import SecretRemover
 from toolcage.facts.url import read_url
 
 _REDIRECTS: Final = frozenset((300, 301, 302, 303, 305, 307, 308))
@@ -265,25 +265,25 @@ class _Served:
             raise Denied("egress.bytes_down", f"the answer is larger than {self._config.max_answer} bytes")
 
     async def _answer(self, head: RequestHead, inside: h11.Connection, response: h11.Response) -> bool:
-        mask = Mask(self._config.secrets)
+        secrets = SecretRemover(self._config.secrets, same_length=True)  # lengths stay as they are announced
         received = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers]
         self._hold_back(response.status_code, received)
         headers = self._headers_down(head, response.status_code, received)
         last = self._note.is_full  # one more request would stand in no record
         if last:
             headers.append(("connection", "close"))
-        masked = [(name.encode("ascii"), mask.whole(value.encode("latin-1"))) for name, value in headers]
+        masked = [(name.encode("ascii"), secrets.remove(value.encode("latin-1"))) for name, value in headers]
         self._answering = True
         await self._tell_client(inside.send(h11.Response(status_code=response.status_code, headers=masked)))
         while not isinstance(event := await self._next_from_server(), h11.EndOfMessage):
             if not isinstance(event, h11.Data):
                 raise h11.RemoteProtocolError("the answer ended early")
-            await self._tell_client(inside.send(h11.Data(data=mask.pass_on(bytes(event.data)))))
-        if rest := mask.rest():
+            await self._tell_client(inside.send(h11.Data(data=secrets.feed(bytes(event.data)))))
+        if rest := secrets.close():
             await self._tell_client(inside.send(h11.Data(data=rest)))
         await self._tell_client(inside.send(h11.EndOfMessage()))
-        if mask.count:
-            self._note.detail = f"the server sent the resource's secret back; masked {mask.count} times"
+        if secrets.removed:
+            self._note.detail = f"the server sent the resource's secret back; masked {secrets.removed} times"
         return not last and inside.our_state is h11.DONE and inside.their_state is h11.DONE
 
     def _headers_down(self, head: RequestHead, status: int, received: Headers) -> Headers:

@@ -1,13 +1,11 @@
-"""The ways in which one known value may be written, and their removal from a stream of bytes.
+"""The ways in which one known value may be written.
 
 Decides which texts give a value away: as it is, in base64 at every alignment (both alphabets), base32, hexadecimal
 (also byte by byte), URL, JSON, HTML and shell escapes. Trusts the caller for the values; below `SHORTEST_SECRET`
-characters there are none, since they would match everywhere. It does not look for encryption, compression (a caller
-that forwards a compressed body must unpack it first) or an encoding of the program's own.
+characters there are none, since they would match everywhere. It does not look for encryption, compression or an
+encoding of the program's own.
 
-`Forms` is for whole texts, where a reader also folds what is hidden; `SecretRemover` is for bytes that pass through,
-as in a portal: nothing is decoded, a form split over any number of chunks is removed, and only bytes that could be the
-beginning of one are held back.
+`Forms` is for whole texts, where a reader also folds what is hidden; for bytes that pass through see `secret_stream`.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -28,8 +26,6 @@ _SHORTEST_ENCODED: Final = 6
 _SHELL_SPECIAL: Final = re.compile(r"[^\w@%+=:,./-]")
 # What the common encoders leave as it is: Python and RFC 3986, paths, browsers' encodeURIComponent and encodeURI, none.
 _LEFT_BY_URLS: Final = ("", "/", "!'()*~", ";,/?:@&=+$#!'()*~")
-_MARK: Final = b"[redacted:secret]"
-_MOST_HELD_FORMS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +42,12 @@ class Forms:
         signs = [sign for sign in b"%\\" if sign not in image]
         for form in self.ascii:
             if not any(sign in form for sign in signs):
-                yield from _occurrences(image, form)
+                yield from occurrences(image, form)
         for form in self.folded:
             if not any(sign in form for sign in signs):
-                yield from _occurrences(folded, form)
+                yield from occurrences(folded, form)
         for written in self.other:
-            yield from _occurrences(text, written)
+            yield from occurrences(text, written)
 
     @property
     def longest(self) -> int:
@@ -59,97 +55,8 @@ class Forms:
         return max(map(len, (*self.ascii, *self.folded, *self.other)), default=0)
 
 
-class SecretRemover:
-    """Takes known values out of bytes that pass through, in all their forms.
-
-    Each is replaced by `[redacted:secret]`, or with `same_length` by as many asterisks, so that lengths announced
-    before stay true. `removed` counts. Memory: at most a few times the longest form is held back.
-
-    Raises:
-        ValueError: a value is shorter than `SHORTEST_SECRET`; to ignore it would let it pass.
-    """
-
-    __slots__ = ("_closed", "_forms", "_held", "_longest", "_same_length", "removed")
-
-    def __init__(self, secrets: Iterable[str], *, same_length: bool = False) -> None:
-        known = tuple(secrets)
-        if any(len(secret) < SHORTEST_SECRET for secret in known):
-            raise ValueError(f"a secret of fewer than {SHORTEST_SECRET} characters cannot be taken out of a stream")
-        self._forms = tuple(sorted({form for secret in known for form in byte_forms(secret)}))
-        self._longest = max(map(len, self._forms), default=0)
-        self._same_length = same_length
-        self._held = b""
-        self._closed = False
-        self.removed = 0
-
-    def feed(self, chunk: bytes) -> bytes:
-        """The bytes that are surely no part of a secret that goes on, without the secrets in them.
-
-        Raises:
-            ValueError: the stream was closed.
-        """
-        if self._closed:
-            raise ValueError("the stream was closed")
-        if not self._forms:
-            return bytes(chunk)
-        data = self._held + chunk
-        spans = self._spans(data)
-        cut = begins = self._begins(data)
-        for start, end in reversed(spans):
-            if start < cut < end:
-                cut = start
-        if len(data) - cut > _MOST_HELD_FORMS * self._longest:  # a chain of overlapping forms without an end
-            cut = next((end for start, end in spans if start < begins < end), begins)
-        self._held = data[cut:]
-        return self._without([span for span in spans if span[1] <= cut], data[:cut])
-
-    def close(self) -> bytes:
-        """What was held back, without secrets. Closing twice gives nothing."""
-        data, self._held, self._closed = self._held, b"", True
-        return self._without(self._spans(data), data)
-
-    def remove(self, data: bytes) -> bytes:
-        """Whole bytes without secrets; independent of the stream, for headers and the like."""
-        return self._without(self._spans(data), data)
-
-    def _spans(self, data: bytes) -> list[tuple[int, int]]:
-        merged: list[tuple[int, int]] = []
-        for start, end in sorted(span for form in self._forms for span in _occurrences(data, form)):
-            if merged and start < merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-            else:
-                merged.append((start, end))
-        return merged
-
-    def _begins(self, data: bytes) -> int:
-        """Where the first form begins that the end of the data cuts off; the end itself if there is none."""
-        first = len(data)
-        for form in self._forms:
-            place = data.find(form[:1], max(0, len(data) - len(form) + 1), first)
-            while place >= 0:
-                if form.startswith(data[place : place + 8]) and form.startswith(data[place:]):
-                    first = place
-                    break
-                place = data.find(form[:1], place + 1, first)
-        return first
-
-    def _without(self, spans: list[tuple[int, int]], data: bytes) -> bytes:
-        self.removed += len(spans)
-        pieces, position = [], 0
-        for start, end in spans:
-            pieces += [data[position:start], b"*" * (end - start) if self._same_length else _MARK]
-            position = end
-        return b"".join([*pieces, data[position:]])
-
-
-def byte_forms(secret: str) -> tuple[bytes, ...]:
-    """Every way to write the value as bytes, in UTF-8."""
-    found = forms(secret)
-    upper = (form.upper().replace(b"\\X", b"\\x") for form in found.folded)
-    return (*found.ascii, *found.folded, *upper, *(one.encode("utf-8", "surrogatepass") for one in found.other))
-
-
-def _occurrences(text: str | bytes, form: str | bytes) -> Iterator[tuple[int, int]]:
+def occurrences(text: str | bytes, form: str | bytes) -> Iterator[tuple[int, int]]:
+    """Where the form stands, one behind the other."""
     start = text.find(form)  # type: ignore[arg-type]
     while start >= 0:
         yield start, start + len(form)

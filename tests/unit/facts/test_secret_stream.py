@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from toolcage.facts.secret_forms import SecretRemover
+from toolcage.facts.secret_stream import SecretRemover
 
 SECRET = "pq8/Zt55+mail pass?word~é"
 FORMS: dict[str, Callable[[str], bytes]] = {
