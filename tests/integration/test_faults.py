@@ -9,7 +9,6 @@ import gc
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import Any
 import docker
 import docker.errors
 import pytest
+from benchmarks.soak.faults import Wire
 
 from toolcage import CancelToken, PoolTerms, RuntimeClosedError, UsageError
 from toolcage.audit.report import verify
@@ -39,67 +39,6 @@ tools:
 """
 
 
-class Proxy:
-    """A unix socket in front of the engine's that can be cut, as when the engine stops, and opened again."""
-
-    def __init__(self, path: Path) -> None:
-        self.address = f"unix://{path}"
-        self._path = path
-        target = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-        assert target.startswith("unix://"), "this test needs the engine on a unix socket"
-        self._target = target.removeprefix("unix://")
-        self._lock = threading.Lock()
-        self._sockets: list[socket.socket] = []
-        self._listener: socket.socket | None = None
-        self.open()
-
-    def open(self) -> None:
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(self._path))
-        self._listener.listen(64)
-        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
-
-    def cut(self) -> None:
-        if self._listener is None:
-            return
-        listener, self._listener = self._listener, None
-        self._path.unlink()
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        with self._lock:
-            sockets, self._sockets = self._sockets, []
-        for item in sockets:
-            _end(item)
-
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(self._target)
-            with self._lock:
-                self._sockets += [client, server]
-            for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    try:
-        while piece := source.recv(65536):
-            sink.sendall(piece)
-        sink.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass
-
-
-def _end(item: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        item.shutdown(socket.SHUT_RDWR)
-    item.close()
-
-
 # The engine's client leaves a socket that could not connect to the garbage collector.
 unanswered = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
@@ -113,8 +52,11 @@ def no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    made = Proxy(tmp_path / "engine.sock")
+def wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
+    """The way to the engine, which can be cut, as when the engine stops, and opened again."""
+    target = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    assert target.startswith("unix://"), "this test needs the engine on a unix socket"
+    made = Wire(tmp_path / "engine.sock", Path(target.removeprefix("unix://")))
     monkeypatch.setenv("DOCKER_HOST", made.address)
     yield made
     made.cut()
@@ -168,12 +110,12 @@ def test_without_an_engine_the_command_exits_with_3(installation: Any, no_engine
 @pytest.mark.threat("P58")
 @unanswered
 def test_an_engine_that_stops_during_a_call_is_unreachable_and_heals(
-    installation: Any, proxy: Proxy, engine: docker.DockerClient, eventually: Callable[..., bool]
+    installation: Any, wire: Wire, engine: docker.DockerClient, eventually: Callable[..., bool]
 ) -> None:
     runtime = installation.runtime(LONG, pool=PoolTerms(min_idle=1))
     session = runtime.session()
     call = Running(session)
-    proxy.cut()
+    wire.cut()
     result = call.result.result(30)
     assert (result.status, result.code, result.retryable) == ("unavailable", "engine.unreachable", True)
     assert result.stdout == "started\n"
@@ -184,7 +126,7 @@ def test_an_engine_that_stops_during_a_call_is_unreachable_and_heals(
 
     assert eventually(lambda: not running())
     assert session.call("execute_python", {"code": "1"}).code == "engine.unavailable"
-    proxy.open()
+    wire.open()
     healed = session.call("execute_python", {"code": "6*7"})
     assert (healed.status, healed.data) == ("ok", 42)
     runtime.close()
