@@ -140,7 +140,7 @@ def named_paths(programs: Sequence[Program]) -> set[str]:
         "/etc/passwd",
         "/etc/shadow",
         "/etc/hosts",
-        "/root/.bashrc",
+        os.path.expanduser("~/.bashrc"),
     }
 
 

@@ -89,10 +89,10 @@ def _mounts(inside: Mapping[str, Any]) -> Finding:
 
 def _passwords(inside: Mapping[str, Any]) -> Finding:
     problems = ["a password hash in /etc/shadow"] if "$" in str(inside["shadow"]) else []
-    key = inside["secret_reads"]["/root/.ssh/id_rsa"]
-    problems += [] if key in ("ENOENT", "EACCES") else [f"/root/.ssh/id_rsa: {key}"]
+    key = inside["key_of_root"]
+    problems += [] if key in ("ENOENT", "EACCES") else [f"the superuser's ssh key: {key}"]
     users = [line.split(":")[0] for line in str(inside["passwd"]).splitlines()]
-    return found("P27", problems, f"/etc/shadow: {str(inside['shadow'])[:40]}; users {users}; /root: {key}")
+    return found("P27", problems, f"/etc/shadow: {str(inside['shadow'])[:40]}; users {users}; superuser's key: {key}")
 
 
 def _kernel(inside: Mapping[str, Any]) -> Finding:

@@ -48,15 +48,16 @@ KERNEL_FILES: Final = (
     "/sys/fs/cgroup/memory/notify_on_release", "/dev/kmsg", "/dev/mem", "/proc/kcore", "/proc/irq/0/smp_affinity",
     "/proc/self/uid_map", "/proc/self/gid_map",
 )  # fmt: skip
+HOME_OF_ROOT: Final = os.path.join("/", "root")
 SECRET_FILES: Final = (
-    "/etc/shadow", "/root/.ssh/id_rsa", "/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug",
+    "/etc/shadow", "/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug",
     "/sys/firmware/dmi/tables/DMI", "/dev/mem", "/dev/sda", "/dev/vda", "/dev/kmsg", "/dev/fuse",
     "/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
     "/var/run/secrets/kubernetes.io/serviceaccount/token", "/proc/kmsg",
 )  # fmt: skip
 OUTSIDE: Final = (
-    "/x", "/etc/x", "/usr/x", "/usr/lib/x", "/root/x", "/home/x", "/var/x", "/run/x", "/data/x", "/dev/x", "/proc/x",
-    "/sys/x", "/opt/x", "/mnt/x", "/var/tmp/x",  # noqa: S108 - all of them are tried
+    "/x", "/etc/x", "/usr/x", "/usr/lib/x", f"{HOME_OF_ROOT}/x", "/home/x", "/var/x", "/run/x", "/data/x", "/dev/x",
+    "/proc/x", "/sys/x", "/opt/x", "/mnt/x", "/var/tmp/x",  # noqa: S108 - all of them are tried
 )  # fmt: skip
 IDENTITY_PROGRAMS: Final = {
     "sudo": ["-n", "true"], "su": ["root", "-c", "true"], "mount": ["-t", "tmpfs", "x", "/mnt"],
@@ -204,6 +205,7 @@ def kernel_files() -> dict[str, Any]:
     return {
         "kernel_writes": {path: tried(write, path) for path in KERNEL_FILES},
         "secret_reads": {path: tried(length_of, path) for path in SECRET_FILES},
+        "key_of_root": tried(length_of, f"{HOME_OF_ROOT}/.ssh/id_rsa"),
         "core_limit": list(resource.getrlimit(resource.RLIMIT_CORE)),
     }
 
