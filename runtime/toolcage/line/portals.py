@@ -9,7 +9,6 @@ not decided.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,13 +40,12 @@ _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
     """One portal of one call, both ends. `base_path` is where the resource begins; `more` is what else a tool may know
-    of it; `secrets` are what it was given."""
+    of it."""
 
     portal: Portal
     way: Way
     base_path: str = ""
     more: Mapping[str, object] = field(default_factory=dict)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def told(self) -> dict[str, object]:
         """What the tool may know."""
@@ -134,13 +132,12 @@ def _terms(wall_s: float, max_answer: int = 0) -> PortalTerms:
 
 def _opened(
     name: str, kind: PortalKind, port: int, terms: PortalTerms, serve: Callable[[ClientStream, Connection], object],
-    base_path: str = "", secrets: tuple[str, ...] = (),
+    base_path: str = "",
 ) -> Opened:  # fmt: skip
     return Opened(
         portal=Portal(name=name, kind=kind, port=port),
         way=Way(kind=kind, terms=terms, serve=serve),  # type: ignore[arg-type]
         base_path=base_path,
-        secrets=secrets,
     )
 
 
@@ -159,18 +156,16 @@ def _endpoint(endpoint: Endpoint, wall_s: float, pace: Pace, resolve: Resolve, p
     )
     terms = _terms(wall_s, endpoint.max_bytes)
     serve = _http(config, endpoint.server, pace, resolve, terms)
-    return _opened(endpoint.name, "http", port, terms, serve, endpoint.base_path, secrets)
+    return _opened(endpoint.name, "http", port, terms, serve, endpoint.base_path)
 
 
 def _calendar(calendar: Calendar, writes: bool, wall_s: float, pace: Pace, resolve: Resolve, port: int) -> Opened:
     """CalDAV is HTTP: the collection and what lies below it, to be changed only where the resource says so and by a
     tool that declares it: what reads invitations of strangers cannot be talked into changing anything."""
     key: tuple[str, str] | None = None
-    secrets: tuple[str, ...] = ()
-    if calendar.user is not None and calendar.password is not None:
-        password = calendar.password.read()
-        token = base64.b64encode(f"{calendar.user}:{password}".encode()).decode()
-        key, secrets = ("Authorization", f"Basic {token}"), (password, token)
+    secrets = calendar.secrets()
+    if secrets:
+        key = ("Authorization", f"Basic {secrets[1]}")
     config = http.HttpConfig(
         resource=f"calendar {calendar.name}",
         methods=_READS | _WRITES if writes and calendar.access == "rw" else _READS,
@@ -183,7 +178,7 @@ def _calendar(calendar: Calendar, writes: bool, wall_s: float, pace: Pace, resol
     )
     terms = _terms(wall_s, calendar.max_bytes)
     serve = _http(config, calendar.server, pace, resolve, terms)
-    opened = _opened(calendar.name, "http", port, terms, serve, calendar.path, secrets)
+    opened = _opened(calendar.name, "http", port, terms, serve, calendar.path)
     return replace(opened, more={"address": calendar.address})
 
 

@@ -8,7 +8,6 @@ sent anywhere. What it says is for the operator: hosts and places stand in it, a
 from __future__ import annotations
 
 import asyncio
-import base64
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -164,9 +163,8 @@ async def _calendar(calendar: Calendar, name: str, resolve: Resolve) -> Sequence
     host = f"[{calendar.server.host}]" if ":" in calendar.server.host else calendar.server.host
     lines = [f"PROPFIND {calendar.path} HTTP/1.1", f"Host: {host}:{calendar.server.port}", "Depth: 0",
              "Content-Length: 0", "Connection: close"]  # fmt: skip
-    if calendar.user is not None and calendar.password is not None:
-        pair = f"{calendar.user}:{calendar.password.read()}".encode()
-        lines.append(f"Authorization: Basic {base64.b64encode(pair).decode()}")
+    if login := calendar.secrets():
+        lines.append(f"Authorization: Basic {login[1]}")
     try:
         await stream.write("".join(f"{line}\r\n" for line in (*lines, "")).encode())
         reader = BufferedReader(stream, count=lambda _: None, idle_s=CONNECT_S)

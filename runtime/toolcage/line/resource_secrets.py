@@ -9,10 +9,9 @@ decided by authorize.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 
-from toolcage.resources import Calendar, Mailbox, PostgresDatabase, Resources
+from toolcage.resources import Mailbox, PostgresDatabase, Resources
 from toolcage.types import AuthorizedCall
 
 
@@ -39,11 +38,7 @@ def _of(kind: str, name: str, resources: Resources) -> Iterator[str]:
         case "mailbox":
             yield from _passwords(resources.mailbox(name))
         case "calendar":
-            calendar = resources.calendar(name)
-            for password in _passwords(calendar):
-                yield password
-                # What HTTP sends for it: with the name before it, one text in base64.
-                yield base64.b64encode(f"{calendar.user}:{password}".encode()).decode()
+            yield from resources.calendar(name).secrets()
         case "mcp_server":
             server = resources.mcp_servers[name]
             yield from (reference.read() for reference in server.environment.values())
@@ -51,6 +46,6 @@ def _of(kind: str, name: str, resources: Resources) -> Iterator[str]:
                 yield server.key.secret.read()
 
 
-def _passwords(resource: PostgresDatabase | Mailbox | Calendar) -> Iterator[str]:
+def _passwords(resource: PostgresDatabase | Mailbox) -> Iterator[str]:
     if resource.password is not None:
         yield resource.password.read()

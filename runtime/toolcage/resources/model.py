@@ -7,6 +7,7 @@ The zero value of everything is the closed one: no resource, no private address,
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 from collections.abc import Mapping
@@ -135,6 +136,14 @@ class Calendar:
     access: Access
     max_bytes: int
     address: str | None = None
+
+    def secrets(self) -> tuple[str, ...]:
+        """The password, read now, and the token that HTTP makes of it and the user's name; empty without a login.
+        Raises ResourceError."""
+        if self.user is None or self.password is None:
+            return ()
+        password = self.password.read()
+        return password, base64.b64encode(f"{self.user}:{password}".encode()).decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
