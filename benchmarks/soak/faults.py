@@ -126,12 +126,12 @@ class Wire:
         """Ends every connection, and no new one is taken."""
         if self._listener is None:
             return
-        listener, self._listener = self._listener, None
+        with self._lock:
+            listener, self._listener = self._listener, None
+            sockets = list(self._sockets)
         self._path.unlink()
         _shut(listener)
         listener.close()
-        with self._lock:
-            sockets = list(self._sockets)
         for item in sockets:
             _shut(item)
 
@@ -149,6 +149,10 @@ class Wire:
                 server.close()
                 continue
             with self._lock:
+                if self._listener is not listener:  # cut since it was taken
+                    client.close()
+                    server.close()
+                    return
                 self._sockets |= {client, server}
             threading.Thread(target=self._carry, args=(client, server), daemon=True).start()
 

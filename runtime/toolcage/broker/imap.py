@@ -20,6 +20,7 @@ from toolcage.broker.imap_command import Part, Unreadable
 from toolcage.broker.imap_server import ImapServer, log_in
 from toolcage.broker.mail_server import MailServer
 from toolcage.broker.stream import ClientStream, Connection, Denied, PortalTerms
+from toolcage.facts.mail_folder import encode_folder
 
 MAX_COMMAND: Final = 8192
 MOST_LITERALS: Final = 10
@@ -81,7 +82,7 @@ class _Session:
 
     def __init__(self, client: ClientStream, config: ImapConfig, terms: PortalTerms, note: Connection) -> None:
         self._client = client
-        self._folders = {grammar.encode_folder(name): name for name in config.folders}
+        self._folders = {encode_folder(name): name for name in config.folders}
         self._reader = BufferedReader(client, count=lambda count: note.count_up(count, terms), idle_s=terms.idle_s)
         self._open = False
         self._refusals = 0

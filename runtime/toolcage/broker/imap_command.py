@@ -7,7 +7,6 @@ marks a message as read, no keys of extensions. Source: RFC 3501; folder names a
 
 from __future__ import annotations
 
-import base64
 import re
 from typing import Final, TypeAlias
 
@@ -163,21 +162,6 @@ def _matching(part: Part, form: re.Pattern[str], otherwise: str) -> str:
     if not form.fullmatch(text):
         raise Unreadable(otherwise)
     return text
-
-
-def encode_folder(name: str) -> bytes:
-    """A folder's name in modified UTF-7."""
-    out, run = bytearray(), ""
-    for character in (*name, ""):
-        if character and not " " <= character <= "~":
-            run += character
-            continue
-        if run:
-            code = base64.b64encode(run.encode("utf-16-be")).rstrip(b"=").replace(b"/", b",")
-            out += b"&" + code + b"-"
-            run = ""
-        out += b"&-" if character == "&" else character.encode("ascii")
-    return bytes(out)
 
 
 def quoted(value: bytes) -> bytes | None:

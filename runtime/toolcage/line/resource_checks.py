@@ -18,9 +18,9 @@ from urllib.parse import quote
 from toolcage.broker import imap_server, postgres_role, smtp_delivery
 from toolcage.broker.buffered import BufferedReader, Ended
 from toolcage.broker.dial import Resolve, open_stream, system_resolve
-from toolcage.broker.imap_command import encode_folder
 from toolcage.broker.stream import Denied
 from toolcage.errors import ResourceError
+from toolcage.facts.mail_folder import encode_folder
 from toolcage.line.upstreams import mail_server, postgres_config, upstream
 from toolcage.resources import (
     Calendar,

@@ -18,6 +18,7 @@ from datetime import UTC, date, datetime
 from email.message import Message
 from typing import Any, Final
 
+from toolcage.facts.mail_folder import encode_folder
 from toolcage.tools.answer_size import beginning, budget, fitting
 from toolcage.tools.base import Tool, ToolFailure
 from toolcage.tools.mail_text import Reading, addresses, date_of, header_text, parsed, read_message
@@ -104,8 +105,8 @@ class ReadEmail(Tool):
     wall_s = 30.0
     idempotent = True
     ships = (
-        "toolcage.tools.answer_size", "toolcage.tools.html_text", "toolcage.tools.mail_text",
-        "toolcage.tools.portal_end",
+        "toolcage.facts.mail_folder", "toolcage.tools.answer_size", "toolcage.tools.html_text",
+        "toolcage.tools.mail_text", "toolcage.tools.portal_end",
     )  # fmt: skip
 
     def execute(
@@ -219,7 +220,7 @@ class _Folder:
         self._server = server
         self._name = name
         self._max_message = max_message
-        status, words = server.select(_quoted(_mailbox_utf7(name)), readonly=True)
+        status, words = server.select(_quoted(encode_folder(name).decode("ascii")), readonly=True)
         if status != "OK":
             raise _refused(f"the folder {name!r} cannot be opened", _words(words))
 
@@ -356,17 +357,3 @@ def _number(meta: bytes, pattern: bytes) -> int:
 
 def _words(answer: Any) -> str:
     return b" ".join(item for item in answer or () if isinstance(item, bytes)).decode("utf-8", "replace")
-
-
-def _mailbox_utf7(name: str) -> str:
-    """A folder's name as IMAP writes it (RFC 3501, 5.1.3)."""
-    pieces = re.split(r"([^\x20-\x7e]+)", name)
-    return "".join(
-        piece.replace("&", "&-") if number % 2 == 0 else f"&{_base64(piece)}-" for number, piece in enumerate(pieces)
-    )
-
-
-def _base64(text: str) -> str:
-    import base64
-
-    return base64.b64encode(text.encode("utf-16-be")).decode("ascii").rstrip("=").replace("/", ",")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolcage.broker.imap_command import Unreadable, encode_folder, fetch, quoted, search, words
+from toolcage.broker.imap_command import Unreadable, fetch, quoted, search, words
+from toolcage.facts.mail_folder import encode_folder
 
 
 def test_a_line_is_taken_apart_into_words_strings_and_parentheses() -> None:
