@@ -103,11 +103,13 @@ def _processes_with(text: str) -> Iterator[int]:
 
 
 class Wire:
-    """A unix socket in front of an engine's. It can be cut, opened again, and made slow."""
+    """A unix socket in front of an engine's. It can be cut, opened again, and made slow. `cut_after` is what it is cut
+    behind, once."""
 
     def __init__(self, path: Path, target: Path) -> None:
         self.address = f"unix://{path}"
         self.delay_s = 0.0
+        self.cut_after: bytes | None = None
         self._path, self._target = path, target
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
@@ -172,6 +174,9 @@ class Wire:
                 if self.delay_s:
                     time.sleep(self.delay_s)
                 sink.sendall(piece)
+                if self.cut_after is not None and self.cut_after in piece:
+                    self.cut_after = None
+                    self.cut()
             sink.shutdown(socket.SHUT_WR)
         except OSError:
             _shut(source)

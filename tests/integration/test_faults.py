@@ -133,6 +133,25 @@ def test_an_engine_that_stops_during_a_call_is_unreachable_and_heals(
     assert installation.gone()
 
 
+@pytest.mark.threat("P58")
+@unanswered
+@pytest.mark.parametrize("sent", [b'"HostConfig"', b"/attach", b"/start"])
+def test_a_container_whose_making_the_engine_could_not_report_is_removed_once_it_answers_again(
+    installation: Any, wire: Wire, engine: docker.DockerClient, eventually: Callable[..., bool], sent: bytes
+) -> None:
+    runtime = installation.runtime(pool=PoolTerms(min_idle=0))
+    session = runtime.session()
+    wire.cut_after = sent
+    assert session.call("execute_python", {"code": "1"}).code == "engine.unavailable"
+    assert eventually(lambda: len(installation.containers()) == 1)  # the engine itself lives on, and made it
+    wire.open()
+    assert session.call("execute_python", {"code": "6*7"}).data == 42
+    assert installation.gone()  # while the runtime is in use
+    stats = runtime.stats()
+    assert stats["created"] == 1
+    runtime.close()
+
+
 @pytest.mark.threat("P59")
 def test_an_image_that_was_never_built_is_missing_and_nothing_is_pulled(
     installation: Any, engine: docker.DockerClient

@@ -38,6 +38,10 @@ _BAD_CERTIFICATE = (
 )
 
 
+class EngineSilent(EngineError):
+    """The engine gave no answer: what was asked may be done, or may still be being done."""
+
+
 class Engine:
     """One engine. Cheap to hold; `close()` closes every connection."""
 
@@ -149,14 +153,17 @@ class Engine:
         with self._asking("kill a container") as client, contextlib.suppress(docker.errors.APIError):
             client.kill(container)
 
-    def remove(self, container: str) -> None:
-        """Removes a container, running or not; one that is gone, or is being removed, is fine."""
+    def remove(self, container: str) -> bool:
+        """Removes a container by its id or name, running or not; one that is gone, or is being removed, is fine.
+        Returns whether there was one."""
         with self._asking("remove a container") as client:
             try:
                 client.remove_container(container, force=True, v=True)
             except docker.errors.APIError as error:
                 if error.status_code not in (404, 409):
                     raise
+                return error.status_code != 404
+        return True
 
     def list_labelled(self, label: str) -> list[Mapping[str, Any]]:
         """Every container with that label, stopped ones included: `Id`, `Labels`, `State`."""
@@ -176,7 +183,7 @@ class Engine:
         except (docker.errors.DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError,
                 OSError) as error:  # fmt: skip
             why = _BAD_CERTIFICATE if "SSL" in str(error) else f"no engine answers; {_NOT_RUNNING}"
-            raise EngineError(f"could not {what}: {why}") from error
+            raise EngineSilent(f"could not {what}: {why}") from error
         finally:
             if client is not None:
                 self._give_back(client)

@@ -24,6 +24,7 @@ from toolcage.cage.compiled import CODE_BYTES, CompiledModules
 from toolcage.cage.door import Door, DoorClosed, DoorMalformed, DoorTimeout
 from toolcage.cage.engine import Engine
 from toolcage.cage.portals import OnConnection, Switch
+from toolcage.cage.remains import OnRemains, clear
 from toolcage.cage.report import MIB, Broken, CageReport, CallOrder, CollectedFile, EngineState
 from toolcage.cage.spec import LABEL_HOST, LABEL_LEASE, LABEL_RUNTIME, CageSpec, container_config
 from toolcage.errors import EngineError
@@ -75,26 +76,31 @@ class LiveCage:
         self.reusable = True
 
     @classmethod
-    def create(cls, engine: Engine, recipe: CageRecipe, *, uid: int, owner: Owner) -> LiveCage:
-        """A cage that answered, was attested, and holds its data. Raises EngineError; nothing is left behind then."""
+    def create(
+        cls, engine: Engine, recipe: CageRecipe, *, uid: int, owner: Owner, on_remains: OnRemains | None = None
+    ) -> LiveCage:
+        """A cage that answered, was attested, and holds its data. Raises EngineError; nothing is left behind then, but
+        for what an engine that no longer answers keeps: that is told to `on_remains`."""
         labels = {
             LABEL_HOST: owner.host,
             LABEL_RUNTIME: owner.runtime,
             LABEL_LEASE: str(int(time.time() + recipe.lease_s)),
         }
         config = container_config(recipe.spec, uid=uid, command=COMMAND, labels=labels, seccomp=recipe.seccomp)
-        container = engine.create(config, f"toolcage-{owner.runtime[:8]}-{secrets.token_hex(6)}")
-        door = None
+        container = f"toolcage-{owner.runtime[:8]}-{secrets.token_hex(6)}"
+        made, door = False, None
         try:
+            container = engine.create(config, container)
+            made = True
             attest.check(config, engine.inspect(container), recipe.accepted_ids)
             door = Door(engine.attach(container))
             engine.start(container)
             cage = cls(engine, recipe, container, door)
             cage._prepare()
-        except BaseException:
+        except BaseException as error:
             if door is not None:
                 door.close()
-            engine.remove(container)
+            clear(engine, container, made, error, on_remains)
             raise
         return cage
 
@@ -252,10 +258,11 @@ class LiveCage:
             exit_code=state.get("ExitCode"),
         )
 
-    def destroy(self) -> None:
-        """Closes the door and removes the container. Raises EngineError when the engine does not do it."""
+    def destroy(self) -> bool:
+        """Closes the door and removes the container: true. Raises EngineError when the engine does not do it."""
         self._door.close()
         self._engine.remove(self.container)
+        return True
 
     def last_words(self) -> str:
         """What the warden wrote to its stderr, for the operator."""

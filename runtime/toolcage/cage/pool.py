@@ -24,6 +24,7 @@ from typing import Final
 from toolcage.cage import fitness
 from toolcage.cage.engine import Engine
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
+from toolcage.cage.remains import Remains
 from toolcage.cage.spec import users_under
 from toolcage.errors import EngineError
 
@@ -36,6 +37,7 @@ REFILL_DELAY_S: Final = 0.03
 REMOVE_DELAY_S: Final = 0.1
 WORKERS: Final = 2
 OnProblem = Callable[[str], None]
+_Removable = LiveCage | Remains
 GivenUp = Callable[[], bool]
 """Whether nobody wants the cage any more. Asked with a lock held: must not block."""
 
@@ -119,7 +121,7 @@ class Pool:
         self._ended = False
         self._counts = {"created": 0, "removed": 0, "failed": 0}
         self._uids = itertools.count(random.SystemRandom().randrange(1 << 30))
-        self._doomed: queue.SimpleQueue[tuple[LiveCage, float] | None] = queue.SimpleQueue()
+        self._doomed: queue.SimpleQueue[tuple[_Removable, float] | None] = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._remove_doomed, daemon=True, name="toolcage-remove")]
         if terms.min_idle:
             self._threads += [
@@ -355,7 +357,7 @@ class Pool:
         fitness.require(told, recipe.spec)
         users = users_under(told)
         uid = users[next(self._uids) % len(users)]
-        cage = LiveCage.create(self._engine, recipe, uid=uid, owner=self._owner)
+        cage = LiveCage.create(self._engine, recipe, uid=uid, owner=self._owner, on_remains=self._doom)
         with self._changed:
             self._counts["created"] += 1
         return cage
@@ -432,7 +434,7 @@ class Pool:
 
     def _remove_doomed(self) -> None:
         """Removes what is done with. What the engine did not remove now is tried again with every later one."""
-        kept: list[LiveCage] = []
+        kept: list[_Removable] = []
         while (doomed := self._doomed.get()) is not None:
             cage, ripe = doomed
             with self._changed:
@@ -441,18 +443,19 @@ class Pool:
         for item in kept:
             self._removed(item)
 
-    def _doom(self, cage: LiveCage) -> None:
-        self._doomed.put((cage, time.monotonic()))
+    def _doom(self, item: _Removable) -> None:
+        self._doomed.put((item, time.monotonic()))
 
-    def _removed(self, cage: LiveCage) -> bool:
+    def _removed(self, item: _Removable) -> bool:
         try:
-            cage.destroy()
+            gone = item.destroy()
         except EngineError as error:
             self._on_problem(f"a used cage was not removed: {error}")
             return False
-        with self._changed:
-            self._counts["removed"] += 1
-        return True
+        if isinstance(item, LiveCage):  # what never came up was not counted as created
+            with self._changed:
+                self._counts["removed"] += 1
+        return gone
 
 
 def _is_young(cage: LiveCage) -> bool:
