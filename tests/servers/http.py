@@ -91,7 +91,7 @@ class HttpServer:
 
 
 def _request(connection: socket.socket) -> bytes:
-    """A head and the body that it announces; b"" at the end."""
+    """A head and the body that it announces; b"" at the end. Raises EOFError in the middle of a body."""
     read = b""
     while b"\r\n\r\n" not in read:
         piece = connection.recv(65536)
@@ -103,5 +103,8 @@ def _request(connection: socket.socket) -> bytes:
     length = next((int(line[15:]) for line in lower.split(b"\r\n") if line.startswith(b"content-length:")), 0)
     chunked = b"transfer-encoding: chunked" in lower
     while len(body) < length or (chunked and not body.endswith(b"0\r\n\r\n")):
-        body += connection.recv(65536)
+        piece = connection.recv(65536)
+        if not piece:
+            raise EOFError
+        body += piece
     return head + b"\r\n\r\n" + body
