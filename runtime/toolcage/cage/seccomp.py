@@ -54,8 +54,7 @@ CONDITIONAL: Final = frozenset(
 """System calls that may be allowed only with a condition on their arguments."""
 
 
-_INTERNET: Final = (2, 10)
-"""AF_INET and AF_INET6."""
+_AF_INET, _AF_INET6 = 2, 10
 
 NAMESPACE_ADDITIONS: Final = frozenset({"capset", "ioctl", "mount", "prctl", "unshare"})
 """System calls that the `namespace` profile may add for the warden's own use."""
@@ -160,34 +159,34 @@ def load_profile(
     """The shipped profile `name`. Raises ImageError when it is missing or breaks one of its promises.
 
     `namespace` is `container` plus what the warden of a cage that serves many calls needs to isolate each; the calls
-    themselves run under `container`, loaded by each on itself. Without `internet` no socket of the Internet families
-    can be made: what a call without a portal has no use for, and whose buffers some kernels count to nobody.
+    themselves run under `container`, loaded by each on itself. With `internet` the one socket that reaches a portal can
+    be made, IPv4 with TCP. Every other Internet family is an unknown one: no call has a use for it, and some kernels
+    count its buffers to nobody.
     """
     folder = shipped_dir("sandbox_images") / "seccomp"
-    container = read_profile(folder / "container.json")
-    if not internet:
-        container = _without_internet(container)
+    container = _with_unknown_families(read_profile(folder / "container.json"), internet)
     if name == "container":
         return container
     return _widened(container, folder / "namespace_additions.json")
 
 
-def _without_internet(profile: SeccompProfile) -> SeccompProfile:
-    """The same without the rules that allow sockets of the Internet families, which are then an unknown family."""
+def _with_unknown_families(profile: SeccompProfile, internet: bool) -> SeccompProfile:
+    """The refusals that programs know how to go on after. Without `internet` IPv4 is unknown too."""
     document = json.loads(profile.text)
-    document["syscalls"] = [rule for rule in document["syscalls"] if not _allows_internet(rule)]
-    unknown = [
+    if not internet:
+        document["syscalls"] = [rule for rule in document["syscalls"] if not _allows(rule, _AF_INET)]
+    document["syscalls"] += [
         {"names": ["socket"], "action": "SCMP_ACT_ERRNO", "errnoRet": errno.EAFNOSUPPORT,
          "args": [{"index": 0, "value": family, "op": "SCMP_CMP_EQ"}]}
-        for family in _INTERNET
+        for family in ((_AF_INET6,) if internet else (_AF_INET, _AF_INET6))
     ]  # fmt: skip
-    document["syscalls"] += unknown
     return _profile(profile.name, document, profile.allowed)
 
 
-def _allows_internet(rule: Mapping[str, Any]) -> bool:
-    families = {condition["value"] for condition in rule.get("args", ()) if condition["index"] == 0}
-    return "socket" in rule["names"] and bool(families & set(_INTERNET))
+def _allows(rule: Mapping[str, Any], family: int) -> bool:
+    return "socket" in rule["names"] and any(
+        condition["index"] == 0 and condition["value"] == family for condition in rule.get("args", ())
+    )
 
 
 def _widened(container: SeccompProfile, path: Path) -> SeccompProfile:

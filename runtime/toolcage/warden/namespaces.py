@@ -83,7 +83,7 @@ def _prctl(option: int, value: int) -> None:
 
 def _loopback_up() -> None:
     """A new network namespace has only `lo`, and that is down."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as control:
         request = struct.pack("16sH14x", b"lo", 0)
         (flags,) = struct.unpack("16xH14x", fcntl.ioctl(control, SIOCGIFFLAGS, request))
         fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | IFF_UP))

@@ -65,7 +65,8 @@ def test_the_shipped_numbers_are_those_of_the_tests_table() -> None:
 
 
 def test_the_text_for_the_engine_is_the_data_of_the_file() -> None:
-    assert json.loads(load_profile().text) == json.loads((FOLDER / "container.json").read_text())
+    path = FOLDER / "container.json"
+    assert json.loads(read_profile(path).text) == json.loads(path.read_text())
 
 
 def test_every_forbidden_and_conditional_name_is_a_known_call() -> None:
