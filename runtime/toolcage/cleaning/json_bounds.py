@@ -10,7 +10,7 @@ What a string becomes is the caller's word (`text`), given the room that is left
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -18,7 +18,7 @@ from toolcage.types import JSON
 
 MAX_DEPTH = 64
 MAX_ITEMS = 100_000
-_LARGEST_PLAIN_BITS = 12_000  # the interpreter refuses to print integers above some 14 000 bits
+LARGEST_PLAIN_BITS = 12_000  # the interpreter refuses to print integers above some 14 000 bits
 
 TextStep = Callable[[str, int, str | None], str]
 """text, room in bytes, the key it stands under (None for a key itself) → the text to put there"""
@@ -59,7 +59,7 @@ class Bounder:
     def _string(self, value: str, key: str | None) -> str:
         room = self.max_bytes - self.kept
         kept = self.text(value, room if room > 0 else 0, key)
-        self.kept += (len(kept) if kept.isascii() else _length(kept)) + 2
+        self.kept += (len(kept) if kept.isascii() else length(kept)) + 2
         return kept
 
     def _name(self, key: str) -> str:
@@ -78,7 +78,7 @@ class Bounder:
         made: list[JSON] = []
         for position, item in enumerate(items):
             if self.kept >= self.max_bytes or position >= self.max_items:
-                self.dropped += sum(map(size, items[position:]))
+                self.dropped += size(*items[position:])
                 made.append(f"[… {len(items) - position} items dropped …]")
                 break
             made.append(self._string(item, key) if type(item) is str else self.bound(item, depth + 1, key))
@@ -92,7 +92,7 @@ class Bounder:
         for position, (key, item) in enumerate(items.items()):
             if self.kept >= self.max_bytes or position >= self.max_items:
                 left = list(items.items())[position:]
-                self.dropped += sum(_length(name) + size(value) + 4 for name, value in left)
+                self.dropped += size(*(part for pair in left for part in pair)) + 2 * len(left)
                 made[_free("[…]", made, numbers)] = f"[… {len(left)} keys dropped …]"
                 break
             name = self._name(key)
@@ -103,24 +103,38 @@ class Bounder:
         return MappingProxyType(made)
 
 
-def size(value: JSON) -> int:
-    """About the bytes that the value takes as JSON. Not recursive: the value may be deeper than the stack."""
-    total, stack = 0, [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            total += _length(item) + 2
-        elif isinstance(item, Mapping):
-            total += 2 + sum(_length(key) + 4 for key in item)
-            stack.extend(item.values())
-        elif isinstance(item, tuple | list):
-            total += 2 + len(item)
-            stack.extend(item)
-        elif isinstance(item, int) and not isinstance(item, bool):
-            total += item.bit_length() * 3 // 10 + 1
-        else:
-            total += 5 if item is None or isinstance(item, bool) else 12
-    return total
+def size(*values: JSON) -> int:
+    """About the bytes that the values take as JSON. Not recursive: they may be deeper than the stack."""
+    total, texts = 0, list[str]()
+    containers: list[Iterable[JSON]] = [values]
+    while containers:
+        for item in containers.pop():
+            kind = type(item)
+            if kind is str:
+                texts.append(item)  # type: ignore[arg-type]
+            elif kind is MappingProxyType:
+                total += 2 + 2 * len(item)  # type: ignore[arg-type]
+                texts.extend(item)  # type: ignore[arg-type]
+                containers.append(item.values())  # type: ignore[union-attr]
+            elif kind is tuple:
+                total += 2 + len(item)  # type: ignore[arg-type]
+                containers.append(item)  # type: ignore[arg-type]
+            else:
+                total += _other_size(item, containers)
+    return total + length("".join(texts)) + 2 * len(texts)
+
+
+def _other_size(item: JSON, containers: list[Iterable[JSON]]) -> int:
+    """The same for what is no frozen container and no plain string; what it holds is left to the caller."""
+    if isinstance(item, str):
+        return length(item) + 2
+    if isinstance(item, Mapping):
+        containers.append([*item, *item.values()])
+        return 2 + 2 * len(item)
+    if isinstance(item, tuple | list):
+        containers.append(item)
+        return 2 + len(item)
+    return _plain_size(item)
 
 
 def _plain_size(value: float | None) -> int:
@@ -130,14 +144,15 @@ def _plain_size(value: float | None) -> int:
     return value.bit_length() * 3 // 10 + 1 if isinstance(value, int) else 12
 
 
-def _length(text: str) -> int:
+def length(text: str) -> int:
+    """The bytes of a text, lone surrogates included."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _number(value: bool | int | float | None) -> JSON:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no NaN or Infinity
-    if isinstance(value, int) and value.bit_length() > _LARGEST_PLAIN_BITS:
+    if isinstance(value, int) and value.bit_length() > LARGEST_PLAIN_BITS:
         return f"[… an integer of {value.bit_length()} bits …]"
     return value
 

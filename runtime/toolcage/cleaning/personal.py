@@ -90,9 +90,14 @@ def redact_personal(text: str, kinds: Collection[str]) -> tuple[str, dict[str, i
     return text, counts
 
 
+def names_personal(key: str, kinds: Collection[str]) -> bool:
+    """Whether a key of an object may say that its value is personal data."""
+    return "phone" in kinds and _CALLED_KEY.fullmatch(key) is not None
+
+
 def named_personal(key: str, value: str, kinds: Collection[str]) -> str | None:
     """The kind of personal data that the key of an object says its value is, where the value looks like it."""
-    if "phone" in kinds and _CALLED_KEY.fullmatch(key) and _CALLED_VALUE.fullmatch(value.strip()):
+    if names_personal(key, kinds) and _CALLED_VALUE.fullmatch(value.strip()):
         return "phone" if _is_long_enough(value) else None
     return None
 

@@ -2,37 +2,33 @@
 
 Danger: the same as of text, in the cells of a table and the names of its columns. Protects: the model, logs, pages.
 
-A table is tens of thousands of short strings. They are laid side by side, some KiB at a time, cleaned as one text and
-taken apart again. The gap between two strings holds a word that nobody outside this process knows and more white space
-than any pattern reaches over. A string that ends in something unfinished, which the cleaners treat differently at the
-end of a text, is cleaned alone; and if the number of gaps did not stay what it was, the strings are cleaned in halves.
-Whether strings speak to the model is judged in groups too: a sentence laid over several cells is read as one.
+The strings are read first and cleaned side by side, each different one once (`side_by_side`). Where the value is plain
+and fits, that is all: what cleaning changed is put in its place, and a value in which nothing changed stays the very
+same. Otherwise it is walked with a budget (`json_bounds`), and read on as the walk asks for more.
+
+Whether strings speak to the model is judged in groups of neighbours, and keys by themselves in the same way: a
+sentence laid over several cells is read as one.
 """
 
 from __future__ import annotations
 
-import random
-import re
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from toolcage.cleaning.injection import suspect
-from toolcage.cleaning.json_bounds import MAX_DEPTH, MAX_ITEMS, Bounder
-from toolcage.cleaning.personal import named_personal
-from toolcage.cleaning.pipeline import clean_string, neutralise, require_redactable
+from toolcage.cleaning.json_bounds import Bounder, length
+from toolcage.cleaning.json_strings import Reader
+from toolcage.cleaning.personal import named_personal, names_personal
+from toolcage.cleaning.pipeline import clean_string, require_redactable
 from toolcage.cleaning.secrets import named_secret, names_secret
+from toolcage.cleaning.side_by_side import neutralise_each
 from toolcage.types import JSON, OutputTerms
 
-_PART_CHARACTERS: Final = 64 * 1024
 _JUDGED_CHARACTERS: Final = 4 * 1024
 _LONG: Final = 1024
-_WORD: Final = "".join(random.SystemRandom().choices("jqvwxz", k=14))
-_GAP: Final = f"\n\n\n\n\n{_WORD}\n\n\n\n\n"
-_UNFINISHED: Final = re.compile(r"(?:<[^<>\n]{0,200}|\r|\][(:]\s*+)\Z")
-_ENDS_UNFINISHED: Final = re.compile(rf"(?:<[^<>\n]{{0,200}}|\r|\][(:]\s*?)(?=\n\n\n\n\n{_WORD})|-----END ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,191 +48,143 @@ def clean_json(value: JSON, terms: OutputTerms, exact_secrets: Sequence[str] = (
         ValueError: `terms.redact` names something that does not exist.
     """
     require_redactable(terms)
-    cleaner = _Cleaner(terms, exact_secrets, _strings(value, "", 0))
-    bounder = Bounder(max_bytes=terms.max_bytes, text=cleaner.text)
-    bounded = bounder.bound(value)
-    cleaner.close()
-    dropped = bounder.dropped + cleaner.dropped
-    if dropped:
-        cleaner.findings["truncated"] += 1
-    return CleanedJSON(value=bounded, findings=+cleaner.findings, kept=bounder.kept, dropped=dropped)
+    return _Cleaner(value, terms, exact_secrets).clean()
 
 
-def _strings(value: JSON, key: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Every string and the key it stands under, in the order in which `Bounder` asks for them."""
-    if isinstance(value, str):
-        yield key, value
-    elif value is not None and not isinstance(value, int | float) and depth < MAX_DEPTH:
-        named = ((key, item) for item in value) if isinstance(value, tuple | list) else value.items()
-        for name, item in islice(named, MAX_ITEMS):
-            if isinstance(item, str):
-                yield name, item
-            elif item is not None and not isinstance(item, int | float):
-                yield from _strings(item, name, depth + 1)
-
-
-@dataclass(slots=True)
 class _Cleaner:
-    """Cleans the strings of one value, a part at a time, ahead of the walk that asks for them."""
+    """Cleans one value. `_made` is what became of each string and key that was read."""
 
-    terms: OutputTerms
-    exact: Sequence[str]
-    ahead: Iterator[tuple[str, str]]
-    findings: Counter[str] = field(default_factory=Counter)
-    dropped: int = 0
-    _part: list[tuple[str, str]] = field(default_factory=list)
-    _room: int = 0
-    _ready: deque[tuple[str, str | None]] = field(default_factory=deque)
-    _found: Counter[str] = field(default_factory=Counter)
-    _keys: dict[str, tuple[str, Counter[str]]] = field(default_factory=dict)
-    _secret_keys: dict[str, bool] = field(default_factory=dict)
+    def __init__(self, value: JSON, terms: OutputTerms, exact: Sequence[str]) -> None:
+        self._value = value
+        self._terms = terms
+        self._exact = exact
+        self._naming: dict[str, bool] = {}
+        self._reader = Reader(value, self._names_kind, lambda key, text: self._called(key, text) is not None)
+        self._made: dict[str, str] = {}
+        self._found: Counter[str] = Counter()
+        self._strings: list[str] = []
+        self._dropped = 0
+        self._reached: list[str] = []
+        self._reached_names: dict[str, None] = {}
+        self._apart: Counter[str] = Counter()
 
-    def text(self, text: str, room: int, key: str | None) -> str:
+    def clean(self) -> CleanedJSON:
+        """The value cleaned."""
+        self._read(self._terms.max_bytes)
+        return self._as_it_is() or self._bounded()
+
+    def _read(self, room: int) -> None:
+        """Reads on and cleans what was read."""
+        strings, names = self._reader.read(room)
+        counts = Counter(strings)
+        counts.update(names)
+        made, found = neutralise_each(counts, self._terms, self._exact)
+        self._made.update(made)
+        self._found.update(found)
+        self._strings += strings
+
+    def _as_it_is(self) -> CleanedJSON | None:
+        """The value with nothing but strings changed, if that is all there is to do."""
+        reader, made = self._reader, self._made
+        if not (reader.whole and reader.plain and reader.can_be_carried()):
+            return None
+        if any(made[name] != name for name in reader.names):
+            return None
+        strings = [*map(made.__getitem__, self._strings)]
+        kept = reader.size() + length("".join(strings)) + 2 * len(strings)
+        if kept > self._terms.max_bytes:
+            return None
+        changed = {text: cleaned for text, cleaned in made.items() if text != cleaned}
+        self._found["injection_suspected"] += _suspected(strings) + _suspected(reader.names)
+        value = _with(self._value, changed) if changed else self._value
+        return CleanedJSON(value=value, findings=+self._found, kept=kept, dropped=0)
+
+    def _bounded(self) -> CleanedJSON:
+        bounder = Bounder(max_bytes=self._terms.max_bytes, text=self._text)
+        bounded = bounder.bound(self._value)
+        findings = self._found_in_reached()
+        dropped = bounder.dropped + self._dropped
+        if dropped:
+            findings["truncated"] += 1
+        return CleanedJSON(value=bounded, findings=+findings, kept=bounder.kept, dropped=dropped)
+
+    def _found_in_reached(self) -> Counter[str]:
+        """What was found in what the walk reached."""
+        reached = Counter(self._reached) + Counter(self._reached_names.keys())
+        found = self._found
+        if len(self._reached) != len(self._strings) or len(self._reached_names) != len(self._reader.names):
+            found = neutralise_each(reached, self._terms, self._exact)[1]
+        found["injection_suspected"] += _suspected([*map(self._made.__getitem__, self._reached)])
+        found["injection_suspected"] += _suspected([*map(self._made.__getitem__, self._reached_names)])
+        return found + self._apart
+
+    def _text(self, text: str, room: int, key: str | None) -> str:
         """What the walk puts in the place of a string or, where `key` is None, of a key."""
-        if key is None:
-            return self._key(text, room)
-        if not self._ready:
-            self._prepare(room)
-        original, cleaned = self._ready.popleft()
-        if original is text and cleaned is not None and (len(cleaned) * 4 <= room or _fits(cleaned, room)):
-            return cleaned
-        return self._cut(text, room, key, counted=original is text and cleaned is not None)
-
-    def close(self) -> None:
-        """Takes back what was counted in strings that the walk did not reach."""
-        if self._ready:
-            reached = self._part[: len(self._part) - len(self._ready)]
-            self._found = self._cleaned(reached, self._room)[1]
-        self.findings.update(self._found)
-
-    def _prepare(self, room: int) -> None:
-        self.findings.update(self._found)
-        self._part, self._room, length = [], room, 0
-        for key, text in self.ahead:
-            self._part.append((key, text))
-            length += len(text) if len(text) <= room else 0
-            if length >= _PART_CHARACTERS:
-                break
-        cleaned, self._found = self._cleaned(self._part, room)
-        self._ready.extend(zip((text for _, text in self._part), cleaned, strict=True))
-
-    def _cleaned(self, part: Sequence[tuple[str, str]], room: int) -> tuple[list[str | None], Counter[str]]:
-        """Each string of the part cleaned, None where it is too long to be kept whole, and what was found."""
-        made: list[str | None] = [None] * len(part)
-        findings: Counter[str] = Counter()
-        plain: list[int] = []
-        looked_at = "phone" in self.terms.redact
-        for place, (key, text) in enumerate(part):
-            if key not in self._secret_keys:
-                self._secret_keys[key] = names_secret(key)
-            kind = self._named(key, text) if looked_at or self._secret_keys[key] else None
-            if kind is not None:
-                made[place] = f"[redacted:{kind}]"
-                findings["secret_redacted" if kind == "password" else f"{kind}_redacted"] += 1
-            elif len(text) <= room:
-                plain.append(place)
-        together, found = _clean_together([part[place][1] for place in plain], self.terms, self.exact)
-        for place, text in zip(plain, together, strict=True):
-            made[place] = text
-        findings.update(found)
-        findings["injection_suspected"] += _suspected(together)
-        return made, findings
-
-    def _named(self, key: str, text: str) -> str | None:
-        """The kind of secret or personal data that the key says the string is."""
-        if key not in self._secret_keys:
-            self._secret_keys[key] = names_secret(key)
-        if self._secret_keys[key] and "secrets" in self.terms.redact and named_secret(key, text):
-            return "password"
-        return named_personal(key, text, self.terms.redact) if "phone" in self.terms.redact else None
-
-    def _key(self, key: str, room: int) -> str:
-        if key not in self._keys:
-            cleaned = clean_string(key, self.terms, self.exact, self.terms.max_bytes)
-            self._keys[key] = (cleaned.text, cleaned.findings)
-        text, findings = self._keys[key]
-        if findings:
-            self.findings.update(findings)
-        return text if _fits(text, room) else self._cut(key, room, "", counted=True)
-
-    def _cut(self, text: str, room: int, key: str, *, counted: bool) -> str:
-        """A string that does not fit. `counted`: what was found in it is already in the findings."""
-        kind = self._named(key, text)
+        kind = None if key is None else self._called(key, text)
         if kind is not None:
+            self._apart["secret_redacted" if kind == "password" else f"{kind}_redacted"] += 1
             return f"[redacted:{kind}]"
-        cleaned = clean_string(text, self.terms, self.exact, room)
-        self.dropped += cleaned.dropped
-        self.findings.update(_cuts_only(cleaned.findings) if counted else cleaned.findings)
+        if text not in self._made and len(text) <= room:
+            self._read(max(room, _JUDGED_CHARACTERS))
+        cleaned = self._made.get(text)
+        if cleaned is None:
+            return self._cut(text, room, counted=False)
+        if key is None:
+            self._reached_names[text] = None
+        else:
+            self._reached.append(text)
+        return cleaned if _fits(cleaned, room) else self._cut(text, room, counted=True)
+
+    def _cut(self, text: str, room: int, *, counted: bool) -> str:
+        """A string that does not fit. `counted`: what was found in it is counted elsewhere."""
+        cleaned = clean_string(text, self._terms, self._exact, room)
+        self._dropped += cleaned.dropped
+        self._apart.update(Counter(truncated=cleaned.findings["truncated"]) if counted else cleaned.findings)
         return cleaned.text
+
+    def _names_kind(self, key: str) -> bool:
+        """Whether the key may say that a string is a secret or personal data."""
+        known = self._naming.get(key)
+        if known is None:
+            redact = self._terms.redact
+            known = ("secrets" in redact and names_secret(key)) or names_personal(key, redact)
+            self._naming[key] = known
+        return known
+
+    def _called(self, key: str, text: str) -> str | None:
+        """The kind of secret or personal data that the key says the string is."""
+        if not self._names_kind(key):
+            return None
+        if "secrets" in self._terms.redact and named_secret(key, text):
+            return "password"
+        return named_personal(key, text, self._terms.redact)
+
+
+def _with(value: JSON, changed: Mapping[str, str]) -> JSON:
+    """The frozen value with these strings changed. Its depth is within bounds."""
+    if type(value) is str:
+        return changed.get(value, value)
+    if type(value) is tuple:
+        return tuple([changed.get(item, item) if type(item) is str else _with(item, changed) for item in value])
+    if type(value) is MappingProxyType:
+        return MappingProxyType({
+            key: changed.get(item, item) if type(item) is str else _with(item, changed) for key, item in value.items()
+        })  # fmt: skip
+    return value
 
 
 def _fits(text: str, room: int) -> bool:
     return len(text) * 4 <= room or len(text.encode("utf-8", "replace")) <= room
 
 
-def _cuts_only(findings: Counter[str]) -> Counter[str]:
-    return Counter(truncated=findings["truncated"])
-
-
-def _suspected(texts: Sequence[str]) -> int:
+def _suspected(texts: Iterable[str]) -> int:
     """How many groups of neighbouring strings speak to the model. A long string is a group of its own."""
     groups: list[list[str]] = [[]]
-    length = 0
+    characters = 0
     for text in texts:
-        if len(text) >= _LONG or length >= _JUDGED_CHARACTERS:
+        if len(text) >= _LONG or characters >= _JUDGED_CHARACTERS:
             groups.append([])
-            length = 0
+            characters = 0
         groups[-1].append(text)
-        length = _JUDGED_CHARACTERS if len(text) >= _LONG else length + len(text)
+        characters = _JUDGED_CHARACTERS if len(text) >= _LONG else characters + len(text)
     return sum(suspect("\n".join(group)).suspected for group in groups)
-
-
-def _clean_together(texts: list[str], terms: OutputTerms, exact: Sequence[str]) -> tuple[list[str], Counter[str]]:
-    """Each text cleaned as if it were alone, and what was found in all of them."""
-    together, alone = list(range(len(texts))), list[int]()
-    if _ENDS_UNFINISHED.search(_GAP.join([*texts, ""])) or _needs_care(terms):
-        alone = [place for place in together if _is_special(texts[place], terms)]
-        together = [place for place in together if not _is_special(texts[place], terms)]
-    made = list(texts)
-    cleaned, findings = _clean_joined([texts[place] for place in together], terms, exact)
-    for place, text in zip(together, cleaned, strict=True):
-        made[place] = text
-    for place in alone:
-        made[place], found = neutralise(texts[place], terms, exact)
-        findings.update(found)
-    return made, findings
-
-
-def _clean_joined(texts: list[str], terms: OutputTerms, exact: Sequence[str]) -> tuple[list[str], Counter[str]]:
-    if not texts:
-        return [], Counter()
-    if len(texts) == 1:
-        text, findings = neutralise(texts[0], terms, exact)
-        return [text], findings
-    joined = _GAP.join(texts)
-    cleaned, findings = neutralise(joined, terms, exact)
-    pieces = cleaned.split(_GAP)
-    if joined.count(_WORD) == len(texts) - 1 == cleaned.count(_WORD) == len(pieces) - 1:
-        if _ENDS_UNFINISHED.search(cleaned + _GAP):  # cleaning left an end that it would not leave alone
-            for place in [place for place, piece in enumerate(pieces) if _UNFINISHED.search(piece)]:
-                pieces[place], found = neutralise(texts[place], terms, exact)
-                findings.update(found - findings)
-        return pieces, findings
-    half = len(texts) // 2
-    first, findings = _clean_joined(texts[:half], terms, exact)
-    second, found = _clean_joined(texts[half:], terms, exact)
-    return first + second, findings + found
-
-
-def _needs_care(terms: OutputTerms) -> bool:
-    return terms.html in ("clean", "escape") or "phone" in terms.redact
-
-
-def _is_special(text: str, terms: OutputTerms) -> bool:
-    """Whether a cleaner treats the text otherwise where it ends or begins, or parses it as a document."""
-    return (
-        _UNFINISHED.search(text) is not None
-        or "-----END " in text
-        or (terms.html in ("clean", "escape") and ("<" in text or "&" in text))
-        or ("phone" in terms.redact and "+" in text)
-    )
