@@ -1,7 +1,7 @@
 """Session: one agent conversation, and the ways to make a call in it. Nothing here decides.
 
 `call`, `acall`, `call_raw` and `map`, from any thread or event loop, and a tool's own `execute` inside a `with` block,
-all hand the call to the runtime's loop thread and end in `Runtime._pass`, the one choke point. What the session has
+all hand the call to the runtime's loop thread and end in `Line.take`, the one choke point. What the session has
 heard, read and used up is in its memory; which role is in force is asked of the runtime at each call.
 """
 
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from toolcage.errors import RuntimeClosedError, UsageError
 from toolcage.line.judge import closed_role
+from toolcage.line.line import CANCELLED, RawCall
 from toolcage.line.live_output import OnText
 from toolcage.line.public_arguments import check_call
 from toolcage.line.result import ToolResult, refused
@@ -28,14 +29,12 @@ from toolcage.policy.model import Role
 from toolcage.policy.narrow import narrowed
 from toolcage.progress import bar
 from toolcage.tools import base
-from toolcage.types import Refusal, ToolDeclaration
+from toolcage.types import ToolDeclaration
 
 if TYPE_CHECKING:
     from toolcage.runtime import Runtime
 
-RawCall = bytes | str | Mapping[str, object]
 CLOSE_S: Final = 15.0
-CANCELLED: Final = Refusal(status="cancelled", code="call.cancelled", message="the call was cancelled", retryable=True)
 _CLOSED_DURING: Final = "the runtime was closed during the call"
 _T = TypeVar("_T")
 _current: contextvars.ContextVar[Session | None] = contextvars.ContextVar("toolcage_session", default=None)
@@ -96,9 +95,9 @@ class Session:
     @property
     def role(self) -> Role:
         """The role as it is in force now, under every role that delegated to this session."""
-        generation = self._runtime._generation
-        if self._role[0] != generation:
-            self._role = (generation, self._runtime._role_of(self._lineage))
+        policies = self._runtime._policies
+        if self._role[0] != policies.generation:
+            self._role = (policies.generation, policies.role_of(self._lineage))
         return self._role[1]
 
     def tools(self) -> tuple[ToolDeclaration, ...]:
@@ -116,11 +115,11 @@ class Session:
         Raises UsageError for a role that is not loaded, and for two roles whose terms contradict each other.
         """
         self._check_open()
-        if role not in self._runtime._roles:
-            known = ", ".join(sorted(self._runtime._roles))
-            raise UsageError(f"no role {role!r} is loaded; choose one of: {known}")
+        roles = self._runtime._policies.roles
+        if role not in roles:
+            raise UsageError(f"no role {role!r} is loaded; choose one of: {', '.join(sorted(roles))}")
         try:
-            narrowed(self._runtime._roles[role], [self.role])
+            narrowed(roles[role], [self.role])
         except ValueError as error:
             raise UsageError(f"{role} cannot be delegated to: {error}") from error
         return Session(self._runtime, (*self._lineage, role), "", self.memory, self.root)
@@ -268,7 +267,7 @@ class Session:
         """One pass through the line. `cancel` ends it with a result; cancelling this task ends it with CancelledError.
         Either way the cage is dead and the record closed when this returns, and `ended` is set then."""
         loop = asyncio.get_running_loop()
-        passing = asyncio.ensure_future(self._runtime._pass(self, raw, files, on_output))
+        passing = asyncio.ensure_future(self._runtime._line.take(self, raw, files, on_output))
 
         def end() -> None:
             with contextlib.suppress(RuntimeError):  # the loop was closed, so the call has ended

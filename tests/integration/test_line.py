@@ -45,7 +45,7 @@ def genuine(lasting: Any) -> dict[type, Any]:
     role: Role = runtime.session().role
     view = {name: grant.declaration for name, grant in role.grants.items()}
     call = parse({"tool": "execute_python", "arguments": {"code": "6*7"}})
-    valid = validate(call, view=view, validator=runtime._validator, dialect=runtime._dialect)
+    valid = validate(call, view=view, validator=runtime._line.validator, dialect=runtime._line.dialect)
     authorized = authorize(valid, role=role)
     screened = screen(authorized)
     approved = asyncio.run(approve(screened, session="s", approver=None))
@@ -57,7 +57,7 @@ def genuine(lasting: Any) -> dict[type, Any]:
 def _stages(runtime: Any, role: Any) -> dict[type, Callable[[Any], object]]:
     return {
         types.ToolCall: lambda item: validate(
-            item, view={}, validator=runtime._validator, dialect=runtime._dialect
+            item, view={}, validator=runtime._line.validator, dialect=runtime._line.dialect
         ),
         types.ValidCall: lambda item: authorize(item, role=role),
         types.AuthorizedCall: screen,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from toolcage import CancelToken, Runtime
-from toolcage import runtime as runtime_module
 from toolcage.cage.pool import PoolTerms
 from toolcage.errors import Refused
+from toolcage.line import line
 from toolcage.types import Refusal
 
 POLICY = """
@@ -50,7 +50,7 @@ def test_a_cancelled_call_is_charged_for_the_time_that_it_had_a_cage(
         token.cancel()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(runtime_module, "execute", execute)
+    monkeypatch.setattr(line, "execute", execute)
     assert call(session, token)[0] == "cancelled"
     token = CancelToken()
     assert call(session, token)[0] == after
@@ -65,6 +65,6 @@ def test_a_call_that_is_refused_after_its_start_is_charged(
             stopwatch.start()
         raise Refused(BROKEN)
 
-    monkeypatch.setattr(runtime_module, "execute", execute)
+    monkeypatch.setattr(line, "execute", execute)
     assert call(session)[0] == "unavailable"
     assert call(session)[0] == after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolcage.runtime import CLEAN_IN_PLACE, _weight
+from toolcage.line.line import CLEAN_IN_PLACE, _weight
 from toolcage.types import freeze
 
 

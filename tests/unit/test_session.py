@@ -105,7 +105,7 @@ def test_a_text_is_free_as_long_as_its_links_were_said(make: Make) -> None:
     assert ends("Look at https://shop.example/may and //evil.example/?q=4711") == "denied"
     assert ends("Look at e\u200bvil.example") == "denied"
     records = list(read_records(runtime.audit_path))
-    report = replay(records, runtime._roles.values(), compile_schema)
+    report = replay(records, runtime._policies.roles.values(), compile_schema)
     assert (report.same, report.divergences) == (5, [])
 
 
@@ -363,7 +363,7 @@ def test_a_log_replays_and_a_changed_policy_or_record_does_not_pass_for_it(make:
     session.call("calculate_expression", {})
     session.call("no_such_tool", {})
     records = list(read_records(runtime.audit_path))
-    report = replay(records, runtime._roles.values(), compile_schema)
+    report = replay(records, runtime._policies.roles.values(), compile_schema)
     assert (report.same, report.divergences) == (10, [])
     assert report.skipped == {"before the policy": 2}
     assert "limit_exceeded" in {record.get("status") for record in records}
@@ -371,7 +371,7 @@ def test_a_log_replays_and_a_changed_policy_or_record_does_not_pass_for_it(make:
         {**record, "decision": "allow policy.allow"} if record.get("status") == "denied" else record
         for record in records
     ]
-    assert replay(replay_of_changed, runtime._roles.values(), compile_schema).divergences
+    assert replay(replay_of_changed, runtime._policies.roles.values(), compile_schema).divergences
     unknown = replay(records, [], compile_schema)
     assert (unknown.same, unknown.skipped["another policy"]) == (0, 10)
 
