@@ -63,6 +63,12 @@ class Installation:
         self._opened.append(runtime)
         return runtime
 
+    def from_folder(self, policies: Path, **options: Any) -> Runtime:
+        """A cold runtime with every role of a folder; closed when the test ends."""
+        runtime = Runtime.from_files(policies, **{"pool": COLD, "state_dir": self.state, **options})
+        self._opened.append(runtime)
+        return runtime
+
     def session(self, policy: str = CODER, **options: Any) -> Session:
         return self.runtime(policy, **options).session()
 

@@ -112,6 +112,16 @@ def test_the_same_call_sends_once_and_another_call_or_session_sends_again(
     assert len(set(identities)) == 4
 
 
+def test_a_letter_that_was_maybe_sent_is_not_sent_by_the_same_call_again(assistant: Any, smtp: SmtpServer) -> None:
+    smtp.keeper.silent = True
+    first = assistant.call("send_email", LETTER)
+    smtp.keeper.silent = False
+    again = assistant.call("send_email", LETTER)
+    assert [(result.status, result.retryable) for result in (first, again)] == [("tool_error", False)] * 2
+    assert len(smtp.keeper.delivered) == 1
+    assert assistant.call("send_email", {**LETTER, "subject": "Another"}).data["status"] == "sent"
+
+
 def test_a_refused_recipient_means_that_nobody_gets_anything_and_for_now_means_later(
     assistant: Any, smtp: SmtpServer
 ) -> None:

@@ -95,6 +95,7 @@ def smtp(smtp_of_session: SmtpServer) -> SmtpServer:
     """The SMTP server with an empty memory."""
     smtp_of_session.keeper.delivered.clear()
     smtp_of_session.keeper.refuse.clear()
+    smtp_of_session.keeper.silent = False
     return smtp_of_session
 
 

@@ -29,6 +29,8 @@ class Delivered:
 class _Keeper:
     delivered: list[Delivered] = field(default_factory=list)
     refuse: dict[str, str] = field(default_factory=dict)
+    silent: bool = False
+    """Whether a message that was taken is answered by the end of the connection."""
 
     async def handle_RCPT(  # noqa: N802 - the name that aiosmtpd calls
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -56,6 +58,8 @@ class _Keeper:
                 server.transport.get_extra_info("ssl_object") is not None,
             )
         )
+        if self.silent:
+            server.transport.abort()
         return "250 taken"
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from toolcage.errors import ResourceError
 from toolcage.resources import (
+    Cache,
     Calendar,
     Endpoint,
+    Idempotency,
     KeyPlacement,
     Mailbox,
     MailServer,
@@ -176,6 +178,9 @@ endpoints:
     key: {header: X-Api-Key, format: "{}", secret: {file: keys/weather}}
     rate: 60/minute
     max_bytes: 2MiB
+    cache: {seconds: 300, bytes: 1MiB, share: role}
+    idempotency: {header: X-Request-Key, quoted: true}
+    retries: 1
   wiki: {url: "http://127.0.0.1:8080", allow_private: true}
 mailboxes:
   team:
@@ -218,9 +223,13 @@ def test_every_kind_of_resource_arrives_with_closed_defaults(tmp_path: Path) -> 
         ),
         rate=Rate(count=60, seconds=60),
         max_bytes=2 * 1024 * 1024,
+        cache=Cache(seconds=300, max_bytes=1024 * 1024, share="role"),
+        idempotency=Idempotency(header="X-Request-Key", quoted=True),
+        retries=1,
     )
     wiki = found.endpoints["wiki"]
     assert (wiki.methods, wiki.path_prefixes, wiki.key, wiki.server.tls) == (frozenset({"GET"}), ("/",), None, False)
+    assert (wiki.cache, wiki.idempotency, wiki.retries) == (None, None, 0)
     assert found.mailboxes["team"] == Mailbox(
         name="team",
         address="bot@example.com",
@@ -246,6 +255,7 @@ def test_every_kind_of_resource_arrives_with_closed_defaults(tmp_path: Path) -> 
 
 POSTGRES = "version: 1\ndatabases:\n  d: {{kind: postgresql, database: d, user: u, password: {{env: P}}, {}}}"
 ENDPOINT = "version: 1\nendpoints:\n  e: {{{}}}"
+AGAIN = "version: 1\nendpoints:\n  e: {{url: 'https://a.example.org', {}}}"
 KEY = "version: 1\nendpoints:\n  e: {{url: 'https://a.example.org', key: {{secret: {{env: K}}, {}}}}}"
 MAILBOX = "version: 1\nmailboxes:\n  m: {{address: a@b.example, {}}}"
 SMTP = "version: 1\nmailboxes:\n  m: {{address: a@b.example, smtp: {{host: {}, port: 25, tls: {}}}}}"
@@ -286,6 +296,22 @@ SMTP = "version: 1\nmailboxes:\n  m: {{address: a@b.example, smtp: {{host: {}, p
         (ENDPOINT.format("url: 'https://a.example.org', rate: 60"), "is no rate"),
         (ENDPOINT.format("url: 'https://a.example.org', max_bytes: 8MB"), "is not a size"),
         (ENDPOINT.format("url: 'https://a.example.org', allow_private: 1"), "write true or false"),
+        (AGAIN.format("cache: {}"), "cache.seconds: missing"),
+        (AGAIN.format("cache: {seconds: 0}"), "from 1 to 86400"),
+        (AGAIN.format("cache: {seconds: 90000}"), "from 1 to 86400"),
+        (AGAIN.format("cache: {seconds: 1.5}"), "from 1 to 86400"),
+        (AGAIN.format("cache: {seconds: 1, bytes: 1GiB}"), "256MiB"),
+        (AGAIN.format("cache: {seconds: 1, share: all}"), "write session or role"),
+        (AGAIN.format("cache: {seconds: 1, vary: []}"), "known are: seconds, bytes, share"),
+        (AGAIN.format("methods: [POST], cache: {seconds: 1}"), "keeps answers to GET"),
+        (AGAIN.format("idempotency: {}"), "`methods` has none"),
+        (AGAIN.format("methods: [POST], idempotency: {header: Host}"), "says how a request is read"),
+        (AGAIN.format("methods: [POST], idempotency: {header: ''}"), "name of a header"),
+        (AGAIN.format("methods: [POST], idempotency: {quoted: 1}"), "write true or false"),
+        (AGAIN.format("methods: [POST], idempotency: {header: authorization}, key: {secret: {env: K}}"), "same header"),
+        (AGAIN.format("methods: [POST], retries: 2"), "write `idempotency` beside it"),
+        (AGAIN.format("retries: 6"), "from 0 to 5"),
+        (AGAIN.format("retries: true"), "from 0 to 5"),
         (KEY.format("header: Host"), "never a key's place"),
         (KEY.format("header: 'X-Key: a'"), "name of a header"),
         (KEY.format("format: Bearer"), "{} once"),
@@ -307,6 +333,18 @@ def test_a_server_that_would_be_reached_more_widely_than_it_reads_is_refused(
     with pytest.raises(ResourceError) as caught:
         load_resources(write(tmp_path, text))
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "retries"),
+    [("retries: 2", 2), ("methods: [GET, POST], retries: 1", 1), ("methods: [POST], idempotency: {}", 2),
+     ("methods: [POST], idempotency: {}, retries: 0", 0), ("cache: {seconds: 60}", 0)],
+)  # fmt: skip
+def test_nothing_is_repeated_unasked_but_by_a_key(tmp_path: Path, written: str, retries: int) -> None:
+    found = load_resources(write(tmp_path, AGAIN.format(written))).endpoints["e"]
+    assert found.retries == retries
+    assert found.idempotency in (None, Idempotency(header="Idempotency-Key"))
+    assert found.cache in (None, Cache(seconds=60, max_bytes=8 * 1024 * 1024, share="session"))
 
 
 @pytest.mark.parametrize("allowed", ["host: localhost, allow_private: true", "host: 127.0.0.1, tls: disable",

@@ -117,6 +117,7 @@ class Passage:
         self._told = 0
         self._sums: dict[tuple[str, str, str, str], Record] = {}
         self._denials: list[Connection] = []
+        self._began = time.monotonic()
 
     def connect(self, portal: str, raw: RawStream) -> None:
         """A new connection to the portal of that name. Does not block."""
@@ -162,7 +163,7 @@ class Passage:
     async def _run(self, portal: str, raw: RawStream) -> None:
         """One connection from beginning to end. Never raises."""
         way = self._ways[portal]
-        note = Connection(portal=portal, kind=way.kind)
+        note = Connection(portal=portal, kind=way.kind, call_began=self._began)
         began = time.monotonic()
         task = asyncio.current_task()
         assert task is not None
@@ -212,7 +213,7 @@ class Passage:
         if self._told <= RECORDS:
             self._on_record(record)
             return
-        key = (note.portal, note.verdict, note.reason, note.target if note.address else "")
+        key = (note.portal, note.verdict, note.reason, note.target if note.address or note.cached else "")
         self._sums[key] = _sum(self._sums.get(key), record)
 
 
@@ -232,4 +233,5 @@ def _sum(earlier: Record | None, record: Record) -> Record:
     into, more = earlier.connection, record.connection
     into.bytes_up += more.bytes_up
     into.bytes_down += more.bytes_down
+    into.cached += more.cached
     return Record(connection=into, seconds=earlier.seconds + record.seconds, count=earlier.count + 1)

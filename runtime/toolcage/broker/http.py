@@ -7,7 +7,8 @@ each is judged like the first, so nothing can be smuggled behind another. Redire
 within the grant is passed back as a path, any other is refused. What the broker itself refuses is an answer with a JSON
 body that names the code, so that the tool and the model can see why.
 
-It reaches one origin, that of its configuration. It keeps no cookies, no cache and no connection beyond the client's.
+It reaches one origin, that of its configuration. It keeps no cookies and no connection beyond the client's. Where the
+resource says so, answers are kept for a while (`kept_answers`), and what may be sent again is (`http_repeat`).
 """
 
 from __future__ import annotations
@@ -15,71 +16,50 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+import time
+from collections.abc import Iterator
+from typing import Final
 from urllib.parse import urljoin
 
 import h11
 
 from toolcage.broker.answers import answer, status_of
 from toolcage.broker.buffered import CHUNK, BufferedReader, Ended
-from toolcage.broker.http_headers import Headers, coming_down, going_up
+from toolcage.broker.http_asking import Asking
+from toolcage.broker.http_config import HttpConfig
+from toolcage.broker.http_freshness import freshness, wants_anew
+from toolcage.broker.http_headers import Headers, all_of, coming_down, going_up, value_of
+from toolcage.broker.http_repeat import SAFE, Sends
+from toolcage.broker.http_request import ClientRequest
+from toolcage.broker.http_server_end import Dial, Server, ServerEnd
+from toolcage.broker.kept_answers import Copy, Keeping, KeptAnswer, Place
 from toolcage.broker.pace import Pace
-from toolcage.broker.request_head import MAX_HEAD, RequestHead, bad, read_head
-from toolcage.broker.stream import MIB, ClientStream, Connection, Denied, PortalTerms
+from toolcage.broker.request_head import RequestHead, bad, read_head
+from toolcage.broker.stream import ClientStream, Connection, Denied, PortalTerms
 from toolcage.broker.target import check_path, split_target
 from toolcage.facts.secret_stream import SecretRemover
 from toolcage.facts.url import read_url
 
+__all__ = ["Dial", "HttpConfig", "Server", "serve"]
+
 _REDIRECTS: Final = frozenset((300, 301, 302, 303, 305, 307, 308))
-MOST_INTERIM: Final = 16
-FRAMED: Final = 2
-"""So many times the most that an answer may be may come from its server, with all that frames it."""
 SHOWN_PATH: Final = 300
-_SLOW_DOWN: Final = frozenset((429, 503))
-_REPEATABLE: Final = frozenset(("GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT", "PUT", "DELETE"))
-
-
-class Server(Protocol):
-    """The endpoint's end of a connection."""
-
-    address: str
-
-    async def read(self, n: int) -> bytes: ...
-
-    async def write(self, data: bytes) -> None: ...
-
-    async def close(self) -> None: ...
-
-    def abort(self) -> None: ...
-
-
-Dial: TypeAlias = Callable[[], Awaitable[Server]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpConfig:
-    """One endpoint. `origin` is `scheme://host[:port]` and `authority` its host with the port where that is not the
-    scheme's. `key` is the header and its whole value; `secrets` are what is masked in answers. `rate` is (count,
-    seconds). `max_answer` bounds one answer in bytes, head and all."""
-
-    resource: str
-    origin: str
-    authority: str
-    methods: frozenset[str]
-    path_prefixes: tuple[str, ...]
-    key: tuple[str, str] | None = field(default=None, repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    rate: tuple[int, int] | None = None
-    max_answer: int = 64 * MIB
 
 
 async def serve(
-    client: ClientStream, *, config: HttpConfig, dial: Dial, pace: Pace, terms: PortalTerms, note: Connection
+    client: ClientStream,
+    *,
+    config: HttpConfig,
+    dial: Dial,
+    pace: Pace,
+    terms: PortalTerms,
+    note: Connection,
+    keeping: Keeping | None = None,
+    sends: Sends | None = None,
 ) -> None:
-    """Serves one connection. Raises Denied for the first thing refused, when the client has been told."""
-    served = _Served(client, config, dial, pace, terms, note)
+    """Serves one connection. Raises Denied for the first thing refused, when the client has been told. `keeping`: where
+    answers are kept, None = nowhere; `sends`: what gives keys to what may change something, None = it has none."""
+    served = _Served(client, config, dial, pace, terms, note, keeping, sends)
     try:
         await served.run()
     except Denied as denied:
@@ -99,27 +79,28 @@ class _Served:
     """One client's connection and the one behind it."""
 
     def __init__(
-        self, client: ClientStream, config: HttpConfig, dial: Dial, pace: Pace, terms: PortalTerms, note: Connection
-    ) -> None:
+        self, client: ClientStream, config: HttpConfig, dial: Dial, pace: Pace, terms: PortalTerms, note: Connection,
+        keeping: Keeping | None, sends: Sends | None,
+    ) -> None:  # fmt: skip
         self._client = client
         self._config = config
-        self._dial = dial
-        self._pace = pace
         self._terms = terms
         self._note = note
+        self._keeping = keeping
+        self._sends = sends
         self._reader = BufferedReader(client, count=lambda size: note.count_up(size, terms), idle_s=terms.idle_s)
-        self._server: Server | None = None
-        self._upstream: h11.Connection | None = None
-        self._answering, self._answered, self._arrived = False, 0, 0
+        self._server = ServerEnd(dial, note, idle_s=terms.idle_s, max_answer=config.max_answer)
+        self._asking = Asking(self._server, config, pace, terms, note, sends)
+        self._answering, self._answered = False, 0
 
     async def run(self) -> None:
         while True:
-            self._answering, self._answered, self._arrived = False, 0, 0
+            self._answering, self._answered = False, 0
             head = await self._next_head()
             if head is None:
                 return
-            path = self._judge(head)
-            if not await self._exchange(head, path):
+            target = self._judge(head)
+            if not await self._exchange(head, target):
                 return
 
     async def _next_head(self) -> RequestHead | None:
@@ -141,78 +122,56 @@ class _Served:
             text = f"the method {head.method} is not granted for this resource"
             raise Denied("egress.method_not_granted", text, f"{head.method} {path[:300]}")
         check_path(path, self._config.path_prefixes)
-        self._pace.ask(self._config.resource, self._config.rate)
         return path + query
 
     async def _exchange(self, head: RequestHead, target: str) -> bool:
         """One request and its answer. Whether another may follow on the client's connection."""
-        inside = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
-        inside.receive_data(head.raw)
         try:
-            if not isinstance(_next_from_client(inside), h11.Request):
-                raise bad("is not one")
-            fresh = await self._connect(anew=head.method not in _REPEATABLE)
+            request = ClientRequest(head, self._reader, self._tell_client)
             asked = h11.Request(method=head.method, target=target, headers=self._headers_up(head))
-            try:
-                await self._send(asked)
-                await self._pass_body(inside)
-                answered = await self._begin_answer()
-            except (ConnectionError, h11.RemoteProtocolError):
-                if fresh or head.has_body:
-                    raise
-                self.hang_up()  # a kept connection that its server had given up
-                await self._connect(anew=True)
-                await self._send(asked)
-                await self._pass_body(inside)
-                answered = await self._begin_answer()
-            return await self._answer(head, inside, answered)
+            place = self._place(request, asked)
+            found = None if place is None else place.find()
+            if found is not None and self._keeping is not None:
+                return await self._answer_again(request, found, self._keeping)
+            with self._changing(head.method):
+                answered = await self._asking.ask(request, asked)
+                return await self._answer(request, answered, place)
         except h11.LocalProtocolError as error:
             raise bad(f"cannot be carried ({error})") from None
         except (h11.RemoteProtocolError, ConnectionError) as error:
-            raise self._broken(error) from None
+            text = "the server of this resource broke off or did not speak HTTP"
+            operator = f"{self._config.origin}: {type(error).__name__}: {error}"
+            raise Denied("egress.broken", text, operator) from None
 
-    def _broken(self, error: Exception) -> Denied:
-        text = "the server of this resource broke off or did not speak HTTP"
-        return Denied("egress.broken", text, f"{self._config.origin}: {type(error).__name__}: {error}")
+    # what is kept
 
-    async def _connect(self, *, anew: bool) -> bool:
-        """Whether the connection to the server is a new one. What must not be asked twice never meets a kept one: where
-        that breaks, nobody knows whether the server has read the request."""
-        over = None if self._upstream is None else self._upstream.states
-        if self._upstream is not None and not anew and over == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
-            self._upstream.start_next_cycle()
-            return False
-        self.hang_up()
-        self._server = await self._dial()
-        self._note.address = self._server.address
-        self._upstream = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
-        return True
+    def _place(self, request: ClientRequest, asked: h11.Request) -> Place | None:
+        """Where its answer may stand: by all that the server would see of the request."""
+        if self._keeping is None or wants_anew(request.head):
+            return None
+        seen = [asked.method, asked.target, *(part for header in asked.headers for part in header)]
+        return self._keeping.place(b"".join(b"%d:%b" % (len(part), part) for part in map(bytes, seen)))
+
+    @contextlib.contextmanager
+    def _changing(self, method: str) -> Iterator[None]:
+        """What may change the resource ends what was kept of it, and what is asked for meanwhile."""
+        keeping = None if method in SAFE else self._keeping
+        if keeping is not None:
+            keeping.changed()
+        try:
+            yield
+        finally:
+            if keeping is not None:
+                keeping.changed()
 
     # up
 
-    async def _pass_body(self, inside: h11.Connection) -> None:
-        if inside.their_state is h11.DONE:  # it was read before, and there was none
-            await self._send(h11.EndOfMessage())
-            return
-        if inside.they_are_waiting_for_100_continue:
-            await self._tell_client(inside.send(h11.InformationalResponse(status_code=100, headers=[])))
-        while True:
-            event = _next_from_client(inside)
-            if event is h11.NEED_DATA:
-                inside.receive_data(await self._body_piece())
-            elif isinstance(event, h11.Data):
-                await self._send(h11.Data(data=bytes(event.data)))
-            elif isinstance(event, h11.EndOfMessage):  # its trailers stay here
-                await self._send(h11.EndOfMessage())
-                self._reader.put_back(inside.trailing_data[0])  # the next request, to be judged like any
-                return
-            else:
-                raise Ended
-
     def _headers_up(self, head: RequestHead) -> Headers:
         key = self._config.key
-        passed = going_up(head.headers, None if key is None else key[0])
-        headers = [("host", self._config.authority), *passed, ("accept-encoding", "identity")]
+        own = [*([] if key is None else [key[0]]), *([] if self._sends is None else [self._sends.header])]
+        headers = [
+            ("host", self._config.authority), *going_up(head.headers, own), ("accept-encoding", "identity")
+        ]  # fmt: skip
         if key is not None:
             headers.append((key[0].lower(), key[1]))
         length = head.value("content-length")
@@ -222,79 +181,71 @@ class _Served:
             headers.append(("transfer-encoding", "chunked"))
         return headers
 
-    async def _body_piece(self) -> bytes:
-        piece = await self._reader.some()
-        if not piece:
-            raise Ended
-        return piece
-
-    async def _send(self, event: Any) -> None:
-        assert self._upstream is not None
-        assert self._server is not None
-        encoded = self._upstream.send(event)
-        if encoded:
-            async with asyncio.timeout(self._terms.idle_s):
-                await self._server.write(encoded)
-
     # down
 
-    async def _begin_answer(self) -> h11.Response:
-        for _ in range(MOST_INTERIM):
-            event = await self._next_from_server()
-            if isinstance(event, h11.Response):
-                return event
-            if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
-                break
-        raise h11.RemoteProtocolError("no answer to the request")
-
-    async def _next_from_server(self) -> Any:
-        assert self._upstream is not None
-        assert self._server is not None
-        await asyncio.sleep(0)  # what has come may hold thousands of tiny events: other calls' connections get a turn
-        while (event := self._upstream.next_event()) is h11.NEED_DATA:
-            async with asyncio.timeout(self._terms.idle_s):
-                piece = await self._server.read(CHUNK)
-            self._count_arrived(len(piece))
-            self._upstream.receive_data(piece)
-        return event
-
-    def _count_arrived(self, size: int) -> None:
-        """An answer counts as it comes too, with frames, extensions and interim answers. Raises Denied."""
-        self._arrived += size
-        if self._arrived > FRAMED * self._config.max_answer + MAX_HEAD:
-            raise Denied("egress.bytes_down", f"the answer is larger than {self._config.max_answer} bytes")
-
-    async def _answer(self, head: RequestHead, inside: h11.Connection, response: h11.Response) -> bool:
+    async def _answer(self, request: ClientRequest, response: h11.Response, place: Place | None) -> bool:
         secrets = SecretRemover(self._config.secrets, same_length=True)  # lengths stay as they are announced
-        received = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers]
-        self._hold_back(response.status_code, received)
-        headers = self._headers_down(head, response.status_code, received)
-        last = self._note.is_full  # one more request would stand in no record
-        if last:
-            headers.append(("connection", "close"))
-        masked = [(name.encode("ascii"), secrets.remove(value.encode("latin-1"))) for name, value in headers]
-        self._answering = True
-        await self._tell_client(inside.send(h11.Response(status_code=response.status_code, headers=masked)))
-        while not isinstance(event := await self._next_from_server(), h11.EndOfMessage):
-            if not isinstance(event, h11.Data):
-                raise h11.RemoteProtocolError("the answer ended early")
-            await self._tell_client(inside.send(h11.Data(data=secrets.feed(bytes(event.data)))))
-        if rest := secrets.close():
-            await self._tell_client(inside.send(h11.Data(data=rest)))
-        await self._tell_client(inside.send(h11.EndOfMessage()))
+        received = all_of(response)
+        headers = [
+            (name, secrets.remove(value.encode("latin-1")).decode("latin-1"))
+            for name, value in self._headers_down(request.head, response.status_code, received)
+        ]
+        copy = self._copy(place, response.status_code, received, headers)
+        await self._tell_head(request, response.status_code, headers)
+        while piece := await self._server.content():
+            await self._tell_piece(request, secrets.feed(piece), copy)
+        await self._tell_piece(request, secrets.close(), copy)
+        if copy is not None:
+            copy.whole()
+        await self._tell_client(request.http.send(h11.EndOfMessage()))
         if secrets.removed:
             self._note.detail = f"the server sent the resource's secret back; masked {secrets.removed} times"
-        return not last and inside.our_state is h11.DONE and inside.their_state is h11.DONE
+        return request.another_may_follow and not self._note.is_full
+
+    def _copy(self, place: Place | None, status: int, received: Headers, headers: Headers) -> Copy | None:
+        """Where the answer goes besides to the client. Only one whose end can be told goes anywhere, and none behind a
+        body: a server that took that for a request would answer it here."""
+        length, coding = value_of(received, "content-length"), value_of(received, "transfer-encoding")
+        if place is None or self._server.bodies or (length is None and coding is None):
+            return None
+        fresh = freshness(status, received, most_s=place.terms.seconds, now=time.time())
+        return None if fresh is None else Copy(place, fresh, headers, None if length is None else int(length))
+
+    async def _answer_again(self, request: ClientRequest, found: KeptAnswer, keeping: Keeping) -> bool:
+        """What was answered before, through the same bounds and masks as then."""
+        self._note.cached += 1
+        self._note.mark_target("cached")
+        await request.read_ahead(0)  # to its end: it has no body
+        secrets = SecretRemover(self._config.secrets, same_length=True)
+        await self._tell_head(request, 200, keeping.told(found))
+        for start in range(0, len(found.body), CHUNK):
+            await self._tell_piece(request, secrets.feed(found.body[start : start + CHUNK]))
+        await self._tell_piece(request, secrets.close())
+        await self._tell_client(request.http.send(h11.EndOfMessage()))
+        return request.another_may_follow and not self._note.is_full
+
+    async def _tell_head(self, request: ClientRequest, status: int, headers: Headers) -> None:
+        """One more request would stand in no record where the note is full: then the client is told to end."""
+        told = [*headers, ("connection", "close")] if self._note.is_full else headers
+        encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in told]
+        self._answering = True
+        await self._tell_client(request.http.send(h11.Response(status_code=status, headers=encoded)))
+
+    async def _tell_piece(self, request: ClientRequest, piece: bytes, copy: Copy | None = None) -> None:
+        if piece:
+            if copy is not None:
+                copy.add(piece)
+            await self._tell_client(request.http.send(h11.Data(data=piece)))
 
     def _headers_down(self, head: RequestHead, status: int, received: Headers) -> Headers:
-        coding = next((value for name, value in received if name == "content-encoding"), "identity")
+        coding = value_of(received, "content-encoding") or "identity"
         if self._config.secrets and coding.strip().lower() not in ("identity", ""):
             raise Denied("egress.encoded", "the server sent its answer compressed although it was asked not to",
                          f"{self._config.origin}: content-encoding {coding[:40]}")  # fmt: skip
         headers = coming_down(received)
         if status in _REDIRECTS:
             headers = [(name, self._inside(head, value) if name == "location" else value) for name, value in headers]
-        length = next((value for name, value in received if name == "content-length"), None)
+        length = value_of(received, "content-length")
         return headers if length is None else [*headers, ("content-length", length)]
 
     def _inside(self, head: RequestHead, location: str) -> str:
@@ -308,11 +259,6 @@ class _Served:
         path, query = split_target((there.path or "/") + (f"?{there.query}" if there.query else ""))
         check_path(path, self._config.path_prefixes)
         return path + query
-
-    def _hold_back(self, status: int, received: Headers) -> None:
-        after = next((value for name, value in received if name == "retry-after"), None)
-        if status in _SLOW_DOWN and after is not None:
-            self._pace.hold(self._config.resource, after)
 
     async def _tell_client(self, encoded: bytes | None) -> None:
         if encoded:
@@ -340,9 +286,7 @@ class _Served:
 
     def hang_up(self) -> None:
         """Ends the connection to the server, if there is one."""
-        server, self._server, self._upstream = self._server, None, None
-        if server is not None:
-            server.abort()
+        self._server.hang_up()
 
 
 def _shown(path: str) -> str:
@@ -350,11 +294,3 @@ def _shown(path: str) -> str:
     if len(path) <= SHOWN_PATH:
         return path
     return f"{path[:SHOWN_PATH]}… (sha256 {hashlib.sha256(path.encode()).hexdigest()[:16]}, {len(path)} bytes)"
-
-
-def _next_from_client(inside: h11.Connection) -> Any:
-    """Raises Denied where the client is not understood, so that it is not taken for the server's fault."""
-    try:
-        return inside.next_event()
-    except h11.RemoteProtocolError as error:
-        raise bad(f"cannot be read ({error})") from None

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+import h11
+
 from toolcage.broker.answers import CODE_HEADER
 
 Headers: TypeAlias = list[tuple[str, str]]
@@ -47,9 +49,19 @@ def folded(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "-", name.lower())
 
 
-def going_up(headers: Iterable[tuple[str, str]], own: str | None = None) -> Headers:
-    """The client's headers that a server may see. `own` is the one that carries the endpoint's key."""
-    dropped = _UP if own is None else _UP | {folded(own)}
+def all_of(response: h11.Response) -> Headers:
+    """The headers of an answer; their names are in lower case."""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers]
+
+
+def value_of(headers: Headers, name: str) -> str | None:
+    """The first value of a header, None where there is none."""
+    return next((value for known, value in headers if known == name), None)
+
+
+def going_up(headers: Iterable[tuple[str, str]], own: Iterable[str] = ()) -> Headers:
+    """The client's headers that a server may see. `own` are those that the broker sets: the endpoint's key, say."""
+    dropped = _UP | {folded(name) for name in own}
     kept = _without(headers, dropped)
     return [(name, value) for name, value in kept if not folded(name).startswith(_FAMILIES)]
 

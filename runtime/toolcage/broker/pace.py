@@ -49,8 +49,8 @@ class Pace:
 
     def hold(self, resource: str, retry_after: str) -> None:
         """Takes a server's Retry-After: seconds, or a date. What is neither says nothing."""
-        seconds = _seconds(retry_after)
-        if seconds > 0:
+        seconds = retry_after_s(retry_after)
+        if seconds:
             with self._lock:
                 self._held_until[resource] = self._clock() + min(seconds, HOLD_MOST_S)
 
@@ -73,11 +73,13 @@ class Pace:
         return self._limiter
 
 
-def _seconds(retry_after: str) -> float:
-    text = retry_after.strip()
+def retry_after_s(text: str) -> float | None:
+    """The seconds that a Retry-After asks for, 0 for a date that is over; None for what is neither of
+    the two."""
+    text = text.strip()
     if text.isascii() and text.isdigit() and len(text) <= 9:
         return float(text)
     try:
-        return email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
-        return 0.0
+        return None

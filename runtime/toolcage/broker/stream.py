@@ -9,7 +9,8 @@ then. Nothing here opens a connection.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 MIB: Final = 1024 * 1024
@@ -56,7 +57,7 @@ class PortalTerms:
     """The bounds of one portal. Bytes are per connection and direction (`up` leaves the cage); times in seconds.
 
     `max_connections` bounds those that are open at once. `connect_s` covers name, connection and TLS together, `idle_s`
-    a wait without a byte either way, `total_s` the whole connection.
+    a wait without a byte either way, `total_s` the whole connection. `call_s` is how long the call may run.
     """
 
     max_connections: int = 16
@@ -65,6 +66,7 @@ class PortalTerms:
     connect_s: float = 10.0
     idle_s: float = 30.0
     total_s: float = 120.0
+    call_s: float = 120.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +74,8 @@ class Connection:
     """What is known of one connection, filled in by its handler: where to, how much, how it ended, for the audit.
 
     `target` is what was asked for (`host:port`, for `http` method and URL of each request), `address` the pinned
-    address with its port. `reason` is a code (`egress.…`), `detail` the operator's text. Nothing here holds a secret.
+    address with its port. `cached` counts requests that were answered from memory. `reason` is a code (`egress.…`),
+    `detail` the operator's text. `call_began` is monotonic. Nothing here holds a secret.
     """
 
     portal: str
@@ -81,10 +84,12 @@ class Connection:
     address: str = ""
     bytes_up: int = 0
     bytes_down: int = 0
+    cached: int = 0
     verdict: Verdict = "open"
     reason: str = ""
     message: str = ""
     detail: str = ""
+    call_began: float = field(default_factory=time.monotonic)
 
     @property
     def is_full(self) -> bool:
@@ -94,6 +99,10 @@ class Connection:
     def add_target(self, target: str) -> None:
         """One more thing that was asked for on this connection."""
         self.target = f"{self.target}; {target}" if self.target else target
+
+    def mark_target(self, mark: str) -> None:
+        """Says of the last thing that was asked for how it went."""
+        self.target = f"{self.target} ({mark})"
 
     def count_up(self, count: int, terms: PortalTerms) -> None:
         """Counts bytes that leave the cage. Raises Denied (`egress.bytes_up`) above the terms."""

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolcage.broker.broker import Broker, OnRecord, Passage
-from toolcage.broker.pace import Pace
 from toolcage.cage import sweep
 from toolcage.cage.compiled import CompiledModules
 from toolcage.cage.data import Snapshot, Snapshots
@@ -33,7 +32,8 @@ from toolcage.cage.session_cages import Holder, SessionCages, session_lease_for
 from toolcage.cage.spec import CageSpec
 from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
-from toolcage.line.mail_portals import Outbox, addresses_of
+from toolcage.line.mail_portals import addresses_of
+from toolcage.line.portal_memory import Memory
 from toolcage.line.portals import PROXY, Opened, open_portals
 from toolcage.line.resource_secrets import secrets_of
 from toolcage.line.workers import Workers
@@ -86,8 +86,7 @@ class Means:
         self._compiled = CompiledModules(state_dir)
         self._snapshots = Snapshots()
         self._broker = Broker()
-        self._pace = Pace()
-        self._outbox = Outbox()
+        self._memory = Memory()
         self.workers: Final = Workers()
         self.workspaces: Final = Workspaces(resources)
         self._latest: dict[tuple[str, ...], CageRecipe] = {}
@@ -163,6 +162,7 @@ class Means:
     def end_session(self, session: str) -> None:
         """Ends what the session keeps between its calls."""
         self.workspaces.end(session)
+        self._memory.answers.end_session(session)
         with self._lock:
             sessions = self._sessions
         if sessions is not None:
@@ -196,7 +196,7 @@ class Means:
         """The ways out that this call has. Raises ResourceError, for a secret that is not there too."""
         key = call_key(authorized, session)
         own = self._tool(authorized.valid.declaration.name).declaration.effects
-        return open_portals(authorized, self._resources, self._pace, own=own, outbox=self._outbox, key=key)
+        return open_portals(authorized, self._resources, self._memory, own=own, session=session, key=key)
 
     def secrets(self, authorized: AuthorizedCall) -> tuple[str, ...]:
         """What the results of this call must not show. Raises ResourceError."""

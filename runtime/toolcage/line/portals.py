@@ -14,15 +14,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal
 
-from toolcage.broker import connect, http, postgres
+from toolcage.broker import connect, postgres
 from toolcage.broker.broker import Serve, Way
 from toolcage.broker.dial import Resolve, Upstream, open_stream, system_resolve
 from toolcage.broker.pace import Pace
 from toolcage.broker.stream import ClientStream, Connection, PortalTerms
 from toolcage.cage.portals import FIRST_PORT, Portal
+from toolcage.line.http_portals import asking, keeping_dates
 from toolcage.line.mail_portals import Outbox, reading, sending
-from toolcage.line.upstreams import postgres_config, upstream
-from toolcage.resources import Calendar, Endpoint, KeyPlacement, Mailbox, PostgresDatabase, Resources, Server
+from toolcage.line.portal_memory import Memory
+from toolcage.line.upstreams import postgres_config
+from toolcage.resources import Calendar, Endpoint, Mailbox, PostgresDatabase, Resources
 from toolcage.types import AuthorizedCall, Effect, PortalKind
 
 PROXY: Final = "egress:"
@@ -32,9 +34,6 @@ _LEAST_S: Final = 0.05
 _LOOPBACK: Final = "127.0.0.1"
 _AFTER_S: Final = 5.0
 _ANSWERS: Final = 16
-_READS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT"))
-_WRITES: Final = frozenset(("PUT", "DELETE"))
-_DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,37 +56,41 @@ class Opened:
 def open_portals(
     authorized: AuthorizedCall,
     resources: Resources,
-    pace: Pace,
+    memory: Memory,
     resolve: Resolve = system_resolve,
     *,
     own: frozenset[Effect],
-    outbox: Outbox | None = None,
+    session: str = "",
     key: str = "",
 ) -> tuple[Opened, ...]:
-    """The portals of this call. `own` are the effects that its tool declares by itself: what a policy states besides
-    makes a call stricter and opens nothing. `key` is the same when the same call is tried again. Reads secrets. Raises
-    ResourceError."""
-    mail = _mail(authorized, resources, own, outbox or Outbox(), key, resolve)
-    makers = [*_makers(authorized, resources, own, pace, resolve), *mail]
-    return tuple(make(FIRST_PORT + number) for number, make in enumerate(makers))
+    """The portals of this call of that session. `own` are the effects that its tool declares by itself: what a policy
+    states besides makes a call stricter and opens nothing. `key` is the same when the same call is tried again. A
+    resource that a call names twice has one portal. Reads secrets. Raises ResourceError."""
+    mail = _mail(authorized, resources, own, memory.outbox, key, resolve)
+    opened: dict[str, Opened] = {}
+    for make in (*_makers(authorized, resources, own, memory, session, resolve), *mail):
+        made = make(FIRST_PORT + len(opened))
+        opened.setdefault(made.portal.name, made)
+    return tuple(opened.values())
 
 
 _Make = Callable[[int], Opened]
 
 
 def _makers(
-    authorized: AuthorizedCall, resources: Resources, own: frozenset[Effect], pace: Pace, resolve: Resolve
-) -> Iterator[_Make]:
+    authorized: AuthorizedCall, resources: Resources, own: frozenset[Effect], memory: Memory, session: str,
+    resolve: Resolve,
+) -> Iterator[_Make]:  # fmt: skip
     wall_s = authorized.sandbox.wall_s
     for word, kind in sorted(authorized.valid.declaration.resources.items()):
         name = authorized.resources.get(word)
         if name is None:
             continue
         if kind == "endpoint":
-            yield partial(_endpoint, resources.endpoint(name), wall_s, pace, resolve)
+            yield partial(_endpoint, resources.endpoint(name), authorized, memory, session, resolve)
         elif kind == "calendar":
             writes = "writes" in own
-            yield partial(_calendar, resources.calendar(name), writes, wall_s, pace, resolve)
+            yield partial(_calendar, resources.calendar(name), writes, wall_s, memory.pace, resolve)
         elif kind == "database" and isinstance(database := resources.database(name), PostgresDatabase):
             yield partial(_database, database, authorized, resolve)
     if authorized.egress:
@@ -127,58 +130,33 @@ def _terms(wall_s: float, max_answer: int = 0) -> PortalTerms:
         connect_s=min(usual.connect_s, wall_s),
         idle_s=min(usual.idle_s, wall_s),
         total_s=wall_s + _AFTER_S,
+        call_s=wall_s,
     )
 
 
 def _opened(
-    name: str, kind: PortalKind, port: int, terms: PortalTerms, serve: Callable[[ClientStream, Connection], object],
-    base_path: str = "",
+    name: str, kind: PortalKind, port: int, terms: PortalTerms, serve: Serve, base_path: str = "",
 ) -> Opened:  # fmt: skip
     return Opened(
         portal=Portal(name=name, kind=kind, port=port),
-        way=Way(kind=kind, terms=terms, serve=serve),  # type: ignore[arg-type]
+        way=Way(kind=kind, terms=terms, serve=serve),
         base_path=base_path,
     )
 
 
-def _endpoint(endpoint: Endpoint, wall_s: float, pace: Pace, resolve: Resolve, port: int) -> Opened:
-    key, secrets = _key(endpoint.key)
-    config = http.HttpConfig(
-        resource=f"endpoint {endpoint.name}",
-        methods=endpoint.methods,
-        path_prefixes=endpoint.path_prefixes,
-        key=key,
-        secrets=secrets,
-        rate=None if endpoint.rate is None else (endpoint.rate.count, endpoint.rate.seconds),
-        origin=_origin(endpoint.server),
-        authority=_authority(endpoint.server),
-        max_answer=endpoint.max_bytes,
-    )
-    terms = _terms(wall_s, endpoint.max_bytes)
-    serve = _http(config, endpoint.server, pace, resolve, terms)
+def _endpoint(
+    endpoint: Endpoint, authorized: AuthorizedCall, memory: Memory, session: str, resolve: Resolve, port: int
+) -> Opened:
+    terms = _terms(authorized.sandbox.wall_s, endpoint.max_bytes)
+    serve = asking(endpoint, authorized, memory, session, resolve, terms)
     return _opened(endpoint.name, "http", port, terms, serve, endpoint.base_path)
 
 
 def _calendar(calendar: Calendar, writes: bool, wall_s: float, pace: Pace, resolve: Resolve, port: int) -> Opened:
-    """CalDAV is HTTP: the collection and what lies below it, to be changed only where the resource says so and by a
-    tool that declares it: what reads invitations of strangers cannot be talked into changing anything."""
-    key: tuple[str, str] | None = None
-    secrets = calendar.secrets()
-    if secrets:
-        key = ("Authorization", f"Basic {secrets[1]}")
-    config = http.HttpConfig(
-        resource=f"calendar {calendar.name}",
-        methods=_READS | _WRITES if writes and calendar.access == "rw" else _READS,
-        path_prefixes=(calendar.path, calendar.path.rstrip("/") or "/"),
-        key=key,
-        secrets=secrets,
-        origin=_origin(calendar.server),
-        authority=_authority(calendar.server),
-        max_answer=calendar.max_bytes,
-    )
+    """Its name says what it is: a calendar may be called like an endpoint, and one must not answer for the other."""
     terms = _terms(wall_s, calendar.max_bytes)
-    serve = _http(config, calendar.server, pace, resolve, terms)
-    opened = _opened(calendar.name, "http", port, terms, serve, calendar.path)
+    serve = keeping_dates(calendar, pace, resolve, terms, writes=writes)
+    opened = _opened(f"{calendar.name}.caldav", "http", port, terms, serve, calendar.path)
     return replace(opened, more={"address": calendar.address})
 
 
@@ -206,39 +184,3 @@ def _proxy(config: connect.ConnectConfig, wall_s: float, resolve: Resolve, port:
         await connect.serve(client, config=config, dial=dial, terms=terms, note=note)
 
     return _opened(PROXY, "connect", port, terms, serve)
-
-
-def _http(
-    config: http.HttpConfig, server: Server, pace: Pace, resolve: Resolve, terms: PortalTerms
-) -> Callable[[ClientStream, Connection], object]:
-    where = upstream(server)
-
-    async def dial() -> http.Server:
-        return await open_stream(where, connect_s=terms.connect_s, resolve=resolve)
-
-    async def serve(client: ClientStream, note: Connection) -> None:
-        await http.serve(client, config=config, dial=dial, pace=pace, terms=terms, note=note)
-
-    return serve
-
-
-def _key(placement: KeyPlacement | None) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
-    """The header with its whole value, and what must never come back. Raises ResourceError."""
-    if placement is None:
-        return None, ()
-    secret = placement.secret.read()
-    return (placement.header, placement.format.replace("{}", secret)), (secret,)
-
-
-def _origin(server: Server) -> str:
-    return f"{_scheme(server)}://{_authority(server)}"
-
-
-def _authority(server: Server) -> str:
-    """What the Host header says."""
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    return host if server.port == _DEFAULT_PORTS[_scheme(server)] else f"{host}:{server.port}"
-
-
-def _scheme(server: Server) -> str:
-    return "https" if server.tls else "http"

@@ -81,7 +81,7 @@ class Trail:
             "call_id": self.call_id, "tool": self._fields.get("tool"), "portal": note.portal, "kind": note.kind,
             "target": note.target, "address": note.address, "bytes_up": note.bytes_up, "bytes_down": note.bytes_down,
             "milliseconds": round(record.seconds * 1000), "verdict": note.verdict, "reason": note.reason,
-            "detail": note.detail[:1000], "count": record.count,
+            "detail": note.detail[:1000], "cached": note.cached or None, "count": record.count,
         }  # fmt: skip
         told = {name: value for name, value in detail.items() if value not in ("", None)}
         try:

@@ -9,9 +9,11 @@ the operator.
 from toolcage.resources.load import load_resources
 from toolcage.resources.model import (
     Access,
+    Cache,
     Calendar,
     Database,
     Endpoint,
+    Idempotency,
     KeyPlacement,
     Mailbox,
     MailServer,
@@ -28,9 +30,11 @@ from toolcage.secret_reference import SecretRef
 
 __all__ = [
     "Access",
+    "Cache",
     "Calendar",
     "Database",
     "Endpoint",
+    "Idempotency",
     "KeyPlacement",
     "MailServer",
     "Mailbox",

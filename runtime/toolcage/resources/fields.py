@@ -174,6 +174,20 @@ def rate(value: Any) -> tuple[int, int]:
     return int(found[1]), _SPANS[found[2]]
 
 
+def cache_seconds(value: Any) -> int:
+    """For how long an answer may be given again."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 86_400:
+        raise ValueError("write a number of seconds from 1 to 86400")
+    return value
+
+
+def retries(value: Any) -> int:
+    """How often a request may be sent again."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 5:
+        raise ValueError("write a number from 0 to 5")
+    return value
+
+
 def transfer_size(value: Any) -> int:
     """The most that one message or answer may have."""
     return size_bytes(value, low=KIB, high=256 * MIB)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
 from toolcage.resources import fields
-from toolcage.resources.model import MIB, Access, MailTls, Method
+from toolcage.resources.model import MIB, Access, MailTls, Method, Share
 
 NAME: Final = r"^[a-z][a-z0-9_-]{0,63}$"
 VARIABLE: Final = r"^[A-Z][A-Z0-9_]{0,63}$"
@@ -89,6 +89,21 @@ class KeyFile(Strict):
     secret: _Secret
 
 
+class CacheFile(Strict):
+    """For how long an endpoint's answers are given again, and to whom."""
+
+    seconds: Annotated[int, PlainValidator(fields.cache_seconds)]
+    bytes: _Size = 8 * MIB
+    share: Annotated[Share, BeforeValidator(fields.word("session", "role"))] = "session"
+
+
+class IdempotencyFile(Strict):
+    """By which header a server knows a request again."""
+
+    header: Annotated[str, BeforeValidator(fields.header)] = "Idempotency-Key"
+    quoted: bool = False
+
+
 class EndpointFile(Strict):
     """One HTTP origin and what may be asked of it."""
 
@@ -100,6 +115,9 @@ class EndpointFile(Strict):
     ca: _Path | None = None
     rate: Annotated[tuple[int, int], PlainValidator(fields.rate)] | None = None
     max_bytes: _Size = 8 * MIB
+    cache: CacheFile | None = None
+    idempotency: IdempotencyFile | None = None
+    retries: Annotated[int, PlainValidator(fields.retries)] | None = None
 
     @model_validator(mode="after")
     def _beneath(self) -> EndpointFile:
@@ -108,6 +126,19 @@ class EndpointFile(Strict):
         for prefix in self.path_prefixes or ():
             if not prefix.startswith("/") or not f"{prefix.rstrip('/')}/".startswith(f"{base}/"):
                 raise ValueError(f"the path prefix `{prefix}` is outside the url; write whole paths, such as {base}/…")
+        return self
+
+    @model_validator(mode="after")
+    def _again(self) -> EndpointFile:
+        safe, sending = {"GET", "HEAD", "OPTIONS"} & set(self.methods), set(self.methods) - {"GET", "HEAD", "OPTIONS"}
+        if self.cache is not None and "GET" not in self.methods:
+            raise ValueError("`cache` keeps answers to GET, and `methods` has none; leave it out")
+        if self.idempotency is not None and not sending:
+            raise ValueError("`idempotency` is for methods that change something, and `methods` has none; leave it out")
+        if self.retries and not safe and self.idempotency is None:
+            raise ValueError("`retries` repeats what changes something only by a key; write `idempotency` beside it")
+        if self.idempotency and self.key and self.idempotency.header.lower() == self.key.header.lower():
+            raise ValueError("`idempotency` and `key` name the same header; one of them is another")
         return self
 
 

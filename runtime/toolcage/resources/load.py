@@ -19,9 +19,11 @@ from toolcage.errors import ResourceError
 from toolcage.resources import fields
 from toolcage.resources import file_format as written
 from toolcage.resources.model import (
+    Cache,
     Calendar,
     Database,
     Endpoint,
+    Idempotency,
     KeyPlacement,
     Mailbox,
     MailServer,
@@ -37,6 +39,7 @@ from toolcage.secret_reference import SecretRef
 from toolcage.strict_yaml import Document, KeyPath, read_document, visible
 
 _PORTS: Final = {"https": 443, "http": 80}
+_RETRIES_WITH_KEY: Final = 2
 _KINDS: Final = ("sqlite", "postgresql")
 _File = TypeVar("_File")
 _Made = TypeVar("_Made")
@@ -98,6 +101,11 @@ class _Base:
             key=self._key(item.key),
             rate=None if item.rate is None else Rate(count=item.rate[0], seconds=item.rate[1]),
             max_bytes=item.max_bytes,
+            cache=_cache(item.cache),
+            idempotency=None if item.idempotency is None else Idempotency(
+                header=item.idempotency.header, quoted=item.idempotency.quoted
+            ),
+            retries=_retries(item),
         )
 
     def mailbox(self, name: str, item: written.MailboxFile) -> Mailbox:
@@ -165,6 +173,17 @@ class _Base:
 
     def _maybe(self, text: str | None) -> Path | None:
         return None if text is None else self._path(text)
+
+
+def _cache(item: written.CacheFile | None) -> Cache | None:
+    return None if item is None else Cache(seconds=item.seconds, max_bytes=item.bytes, share=item.share)
+
+
+def _retries(item: written.EndpointFile) -> int:
+    """What nobody wrote: a key is there to be used, and nothing else is repeated unasked."""
+    if item.retries is not None:
+        return item.retries
+    return 0 if item.idempotency is None else _RETRIES_WITH_KEY
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from toolcage.types import SESSION_WORKSPACE, ResourceKind
 
 Access: TypeAlias = Literal["ro", "rw"]
 Method: TypeAlias = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+Share: TypeAlias = Literal["session", "role"]
 MailTls: TypeAlias = Literal["implicit", "starttls", "none"]
 MIB: Final = 1024 * 1024
 
@@ -89,8 +90,27 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """Answers to GET are kept for `seconds` at most, `max_bytes` of them in all, for one session or for all sessions of
+    one role."""
+
+    seconds: int
+    max_bytes: int
+    share: Share = "session"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idempotency:
+    """The header by which the server knows a request again that is sent once more; `quoted` as the IETF draft says."""
+
+    header: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One HTTP origin and what may be asked of it. `base_path` has no final slash; `path_prefixes` are whole paths."""
+    """One HTTP origin and what may be asked of it. `base_path` has no final slash; `path_prefixes` are whole paths.
+    `retries` is how often a request that may be repeated is sent again."""
 
     name: str
     server: Server
@@ -100,6 +120,9 @@ class Endpoint:
     key: KeyPlacement | None
     rate: Rate | None
     max_bytes: int
+    cache: Cache | None = None
+    idempotency: Idempotency | None = None
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

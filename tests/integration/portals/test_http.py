@@ -15,86 +15,21 @@ import pytest
 
 from servers.authority import Authority
 from servers.http import HttpServer, plain, raw
+from servers.http_portal import KEY, ask, config_of, refusal, said, through
 from servers.portal import TERMS, Portal, Serve
-from toolcage.broker.dial import Upstream, open_stream
-from toolcage.broker.http import HttpConfig, serve
-from toolcage.broker.pace import Pace
-from toolcage.broker.stream import PortalTerms
+from toolcage.broker.http import HttpConfig
 
 Open = Callable[[Serve], Portal]
-KEY = "sk-canary-0123456789abcdef"
 
 
 @pytest.fixture
 def config(wire_server: HttpServer) -> HttpConfig:
-    return HttpConfig(
-        resource="endpoint api",
-        origin=f"https://localhost:{wire_server.port}",
-        authority=f"localhost:{wire_server.port}",
-        methods=frozenset({"GET", "POST", "HEAD"}),
-        path_prefixes=("/v1",),
-        key=("Authorization", f"Bearer {KEY}"),
-        secrets=(KEY,),
-    )
+    return config_of(wire_server)
 
 
 @pytest.fixture
 def opened(portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority) -> Portal:
     return through(portal, config, wire_server, authority)
-
-
-def through(
-    portal: Open,
-    config: HttpConfig,
-    wire_server: HttpServer,
-    authority: Authority,
-    *,
-    terms: PortalTerms = TERMS,
-    pace: Pace | None = None,
-    resolve: Callable[[str, int], object] | None = None,
-    host: str = "localhost",
-) -> Portal:
-    upstream = Upstream(host=host, port=wire_server.port, ca=authority.file, allow_private=resolve is None)
-    shared = pace or Pace()
-    options = {} if resolve is None else {"resolve": resolve}
-
-    async def dial():  # type: ignore[no-untyped-def]
-        return await open_stream(upstream, connect_s=terms.connect_s, **options)  # type: ignore[arg-type]
-
-    return portal(lambda client, note: serve(client, config=config, dial=dial, pace=shared, terms=terms, note=note))
-
-
-def ask(
-    opened: Portal, path: str = "/v1/x", method: str = "GET", body: bytes | None = None, **headers: str
-) -> tuple[int, bytes, dict[str, str]]:
-    client = http.client.HTTPConnection("127.0.0.1", opened.port, timeout=20)
-    try:
-        client.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-        answer = client.getresponse()
-        return answer.status, answer.read(), {name.lower(): value for name, value in answer.getheaders()}
-    finally:
-        client.close()
-
-
-def said(opened: Portal, *pieces: bytes) -> bytes:
-    """What comes back for exactly these bytes, to the end."""
-    with socket.create_connection(("127.0.0.1", opened.port), timeout=20) as client:
-        with contextlib.suppress(OSError):
-            for piece in pieces:
-                client.sendall(piece)
-            client.shutdown(socket.SHUT_WR)
-        read = b""
-        with contextlib.suppress(ConnectionResetError):
-            while piece := client.recv(65536):
-                read += piece
-        return read
-
-
-def refusal(answer: tuple[int, bytes, dict[str, str]]) -> tuple[int, str]:
-    status, body, headers = answer
-    code = json.loads(body)["error"]["code"]
-    assert headers["x-toolcage-refused"] == code
-    return status, code
 
 
 # --- what is granted works -----------------------------------------------------------------------------------------
@@ -570,7 +505,7 @@ def test_a_body_larger_than_the_terms_is_refused(
 def test_a_client_that_stops_in_the_middle_is_let_go(
     portal: Open, config: HttpConfig, wire_server: HttpServer, authority: Authority, sent: bytes
 ) -> None:
-    opened = through(portal, config, wire_server, authority, terms=replace(TERMS, idle_s=0.3))
+    opened = through(portal, config, wire_server, authority, terms=replace(TERMS, idle_s=1.0))
     with socket.create_connection(("127.0.0.1", opened.port), timeout=20) as client:
         client.sendall(sent)
         read = b""

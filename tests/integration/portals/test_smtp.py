@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import smtplib
 import socket
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from email.message import EmailMessage
@@ -186,6 +188,40 @@ def test_what_the_server_certainly_refused_may_be_tried_again(
         assert caught.value.smtp_code == (451 if code == "egress.later" else 554)
     smtp.keeper.refuse = {}
     send(through(portal, replace(keyed, call="last"), sent), letter())
+    assert len(smtp.keeper.delivered) == 1
+
+
+def test_what_was_maybe_sent_is_not_sent_again_by_the_call_that_is_tried_again(
+    portal: Open, config: SmtpConfig, smtp: SmtpServer
+) -> None:
+    """The server takes the message and is lost before it can say so: nobody on this side knows."""
+    sent = Sent()
+    keyed = replace(config, key="digest")
+    for call, silent in (("first", True), ("second", False), ("third", False)):
+        smtp.keeper.silent = silent
+        opened = through(portal, replace(keyed, call=call), sent)
+        with pytest.raises(smtplib.SMTPDataError) as caught:
+            send(opened, letter())
+        assert caught.value.smtp_code == 554
+        assert opened.codes() == ["egress.message"]
+    assert len(smtp.keeper.delivered) == 1
+
+
+def test_of_calls_that_are_made_at_once_with_one_key_one_sends(
+    portal: Open, config: SmtpConfig, smtp: SmtpServer
+) -> None:
+    sent, keyed = Sent(), replace(config, key="digest")
+    opened = [through(portal, replace(keyed, call=f"call-{number}"), sent) for number in range(8)]
+
+    def try_one(used: Portal) -> None:
+        with contextlib.suppress(smtplib.SMTPDataError):  # the first one is still at it
+            send(used, letter())
+
+    threads = [threading.Thread(target=try_one, args=(used,)) for used in opened]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
     assert len(smtp.keeper.delivered) == 1
 
 

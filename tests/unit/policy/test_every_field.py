@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from toolcage.broker.pace import Pace
 from toolcage.broker.stream import Connection, Denied
 from toolcage.cleaning import clean_text
 from toolcage.errors import PolicyError
 from toolcage.line.authorize import authorize
 from toolcage.line.parse import parse
+from toolcage.line.portal_memory import Memory
 from toolcage.line.portals import open_portals
 from toolcage.line.validate import compile_schema, validate
 from toolcage.policy.cases import run_cases
@@ -81,7 +81,7 @@ def reaches(host: str, port: int) -> Probe:
         call = parse({"tool": "search_web", "arguments": {"term": "x"}})
         compiled = compile_schema(declaration)
         valid = validate(call, view=role.view, validator=lambda _: compiled, dialect=lambda _: "sqlite")
-        (opened,) = open_portals(authorize(valid, role=role), Resources.empty(), Pace(), nowhere, own=frozenset())
+        (opened,) = open_portals(authorize(valid, role=role), Resources.empty(), Memory(), nowhere, own=frozenset())
         note = Connection(portal="", kind="connect")
         client = Program(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
         try:
