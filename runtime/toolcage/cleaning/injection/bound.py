@@ -3,15 +3,16 @@
 Each run's bound is the sum of its positive weights, repetitions counted, without the scale that only makes a sum
 smaller; so no run that reaches a score is passed over, and the verdict is the one that weighing everything would give
 (held by a test over thousands of texts). All sentences are laid in one list of words, and every step is one pass of
-C code over it: a loop over words would cost more than what it spares. Sentences in Han, Kana or Hangul, whose letters
-are weighed one by one, get their exact sum of positive weights.
+C code over it: a loop over words would cost more than what it spares. Sentences that differ in their numbers alone,
+as the lines of logs and tables do, have one bound. Sentences in Han, Kana or Hangul, whose letters are weighed one by
+one, get their exact sum of positive weights.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, islice, repeat
+from itertools import accumulate, islice, pairwise, repeat
 from operator import add, sub
 from typing import Final, TypeAlias
 
@@ -23,6 +24,8 @@ _END, _MAIL, _LINK, _ASK, _APART = "\0", "\1", "\2", "\3", "\4"
 _MARKS: Final = {_END: _END, _MAIL: "MAIL", _LINK: "LINK", _ASK: "ASK"}
 _NO_MARKS: Final = str.maketrans(dict.fromkeys("\0\1\2\3\4", " "))
 _HAS_MARK: Final = re.compile("[\0-\4]")
+_NUMBER: Final = re.compile("[0-9]+")
+_LETTERS: Final = f"{_APART} {_APART}"
 
 
 class Positives:
@@ -87,8 +90,23 @@ def worth_weighing(
 
     `told` gives each sentence, the marks of what it holds (None: it is in letters that are weighed apart), and for
     those that are weighed apart the exact sum of positive weights. `token` finds a word or a mark."""
-    flat = _END.join([f"{_APART} {_APART}" if marks is None else _plain(one[1]) + marks for one, marks, _ in told])
-    words = token.findall(f"{_END}{flat}{_END}")
+    written = [_LETTERS if marks is None else f"{one[1]}{marks}" for one, marks, _ in told]
+    if _HAS_MARK.search("".join([one[1] for one, _, _ in told])):
+        written = [f"{one[1].translate(_NO_MARKS)}{marks}" if marks is not None else _LETTERS for one, marks, _ in told]
+    # All numbers are one word to the model.
+    alike = _NUMBER.sub("0", _END.join(written)).split(_END)
+    bounds = _bounds([*dict.fromkeys(alike)], positives, token)
+    kept = [
+        (one, bound + apart)
+        for (one, marks, apart), (bound, words) in zip(told, map(bounds.__getitem__, alike), strict=True)
+        if words > len(marks or "")
+    ]
+    yield from _stretches(kept, window, floor)
+
+
+def _bounds(sentences: list[str], positives: Positives, token: re.Pattern[str]) -> dict[str, tuple[float, int]]:
+    """The bound of each sentence, and how many words and marks it has beside its first two."""
+    words = token.findall(f"{_END}{_END.join(sentences)}{_END}")
     names = {word: "0" if word[0].isdigit() else word[:20] for word in set(words)}
     meaning = {word: found for word, name in names.items() if (found := concept(name)) is not None} | _MARKS
     if any(word != name for word, name in names.items()):
@@ -100,16 +118,8 @@ def worth_weighing(
         _each(positives.of_words(words), ends),
         _each(positives.of_meanings(meant), _places_of_ends(meant)),
     )
-    kept = [
-        (one, bound + apart)
-        for (one, marks, apart), bound, length in zip(told, sums, map(sub, ends[1:], ends), strict=True)
-        if length > 2 + len(marks or "")
-    ]
-    yield from _stretches(kept, window, floor)
-
-
-def _plain(sentence: str) -> str:
-    return sentence.translate(_NO_MARKS) if _HAS_MARK.search(sentence) else sentence
+    counts = [after - before - 2 for before, after in pairwise(ends)]
+    return dict(zip(sentences, zip(sums, counts, strict=True), strict=True))
 
 
 def _places_of_ends(words: list[str]) -> list[int]:
