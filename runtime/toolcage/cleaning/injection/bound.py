@@ -24,7 +24,6 @@ _END, _MAIL, _LINK, _ASK, _APART = "\0", "\1", "\2", "\3", "\4"
 _MARKS: Final = {_END: _END, _MAIL: "MAIL", _LINK: "LINK", _ASK: "ASK"}
 _NO_MARKS: Final = str.maketrans(dict.fromkeys("\0\1\2\3\4", " "))
 _HAS_MARK: Final = re.compile("[\0-\4]")
-_NUMBER: Final = re.compile("[0-9]+")
 _LETTERS: Final = f"{_APART} {_APART}"
 
 
@@ -94,14 +93,25 @@ def worth_weighing(
     if _HAS_MARK.search("".join([one[1] for one, _, _ in told])):
         written = [f"{one[1].translate(_NO_MARKS)}{marks}" if marks is not None else _LETTERS for one, marks, _ in told]
     # All numbers are one word to the model.
-    alike = _NUMBER.sub("0", _END.join(written)).split(_END)
+    alike = _with_one_number(_END.join(written)).split(_END)
     bounds = _bounds([*dict.fromkeys(alike)], positives, token)
+    if window * (max(bounds.values())[0] + max([apart for _, _, apart in told])) < floor:
+        return
     kept = [
         (one, bound + apart)
         for (one, marks, apart), (bound, words) in zip(told, map(bounds.__getitem__, alike), strict=True)
         if words > len(marks or "")
     ]
     yield from _stretches(kept, window, floor)
+
+
+def _with_one_number(text: str) -> str:
+    """The text with a 0 in the place of every number. Far cheaper than a match at each."""
+    for digit in "123456789":
+        text = text.replace(digit, "0")
+    while "00" in text:
+        text = text.replace("00", "0")
+    return text
 
 
 def _bounds(sentences: list[str], positives: Positives, token: re.Pattern[str]) -> dict[str, tuple[float, int]]:

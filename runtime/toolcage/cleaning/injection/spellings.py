@@ -69,12 +69,13 @@ _MORSE_LETTERS: Final = dict(zip(_MORSE_CODE.split(), "abcdefghijklmnopqrstuvwxy
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """`runs` finds, in a text translated by `signs`, where enough characters of the code stand in a row."""
+    """`runs` finds, in a text translated by `signs`, where `enough` characters of the code stand in a row."""
 
     name: str
     decode: Callable[[str], str]
     pattern: re.Pattern[str]
     signs: bytes
+    enough: bytes
     runs: re.Pattern[bytes]
     goes_on: bool
 
@@ -112,7 +113,9 @@ def _spelled(text: str) -> Iterator[tuple[str, str]]:
         yield "markup", _TAG.sub(" ", current)
         yield "markup", _TAG.sub("", current)
     if not current.isascii():
-        yield "look_alikes", "\n".join(map(skeleton, current.split("\n")))
+        lines = current.split("\n")
+        looks = {line: skeleton(line) for line in set(lines)}
+        yield "look_alikes", "\n".join(map(looks.__getitem__, lines))
     if len(current) > _MOST_DECODED:
         return
     lowered = current.lower()
@@ -178,8 +181,11 @@ def _decoded(text: str) -> Iterator[tuple[str, str]]:
 
 def _written(text: str, image: bytes, code: _Code) -> Iterator[str]:
     """What looks like the code. It is sought only where enough of its characters stand in a row."""
+    signs = image.translate(code.signs)
+    if code.enough not in signs:  # told far sooner than by a search for runs
+        return
     end = 0
-    for run in code.runs.finditer(image.translate(code.signs)):
+    for run in code.runs.finditer(signs):
         # Base64 goes on behind a line end, which is no character of it.
         for match in code.pattern.finditer(text, max(end, run.start()), len(text) if code.goes_on else run.end()):
             if code.goes_on and match.start() >= run.end():
@@ -248,7 +254,7 @@ _LETTERS: Final = bytes(
     ord("a" if chr(code) in _ALPHANUMERIC + "?" else " " if chr(code) in " ._*-|~" else "#") for code in range(256)
 )
 _CODES: Final = tuple(
-    _Code(name, decode, pattern, _signs(characters), re.compile(b"\1{%d,}" % least), goes_on=name == "base64")
+    _Code(name, decode, pattern, _signs(characters), b"\1" * least, re.compile(b"\1{%d,}" % least), name == "base64")
     for name, decode, pattern, characters, least in (
         ("base64", _from_base64, _BASE64, _ALPHANUMERIC + "+/_-", 20),
         ("hexadecimal", _from_hex, _HEX, "0123456789abcdefABCDEF\\x :,", 20),
