@@ -187,10 +187,10 @@ SHAPES: Final = (
         r"Private-Lines: [0-9]{1,4}(?P<value>(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)++)",
         loose=True,
     ),
-    _shape("aws_access_key", "A(?=(?:KI|SI|BI|CC)A)", r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    _shape("aws_access_key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])"),
     _shape(  # the secret that stands beside its id, as in the file that the console gives
         "aws_secret_key",
-        "A(?=(?:KI|SI)A)",
+        ("AKIA", "ASIA"),
         r"A(?:KI|SI)A[A-Z0-9]{16}[\"'\s,;|:/]{1,8}(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         _is_mixed_case,
     ),
@@ -315,7 +315,7 @@ CUT_KEY: Final = Shape(  # the end of a private key whose beginning was cut off;
 
 # A password is anchored at the end of its name: all the names end in one of these, and few of them are assigned to.
 NAME_ENDS: Final = tuple(
-    (word, re.compile(word + _MAY_BE_ASSIGNED))
+    re.compile(word + _MAY_BE_ASSIGNED)
     for word in (b"password", b"passwd", b"passphrase", b"pwd", b"secret", b"key", b"token")
 )
 NAMES: Final = tuple(

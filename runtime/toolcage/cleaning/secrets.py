@@ -192,8 +192,7 @@ def _matches(shape: Shape, text: str, where: bytes) -> Iterator[Span]:
 
 def _passwords(text: str, folded: bytes) -> Iterator[Span]:
     last = 0
-    anchors = [anchor for word, anchor in NAME_ENDS if word in folded]
-    for end in sorted(match.end() for anchor in anchors for match in anchor.finditer(folded)):
+    for end in sorted(match.end() for anchor in NAME_ENDS for match in anchor.finditer(folded)):
         if end <= last or not folded[max(last, end - LONGEST_NAME) : end].endswith(NAMES):
             continue
         match = PASSWORD.match(text, end)

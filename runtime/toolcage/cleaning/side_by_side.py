@@ -24,7 +24,10 @@ _TOGETHER_CHARACTERS: Final = 64 * 1024
 _WORD: Final = "".join(random.SystemRandom().choices("jqvwxz", k=14))
 _GAP: Final = f"\n\n\n\n\n{_WORD}\n\n\n\n\n"
 _UNFINISHED: Final = re.compile(r"(?:<[^<>\n]{0,200}|\r|\][(:]\s*+)\Z")
-_ENDS_UNFINISHED: Final = re.compile(rf"(?:<[^<>\n]{{0,200}}|\r|\][(:]\s*?)(?=\n\n\n\n\n{_WORD})|-----END ")
+# The same before a gap. Each begins with one character, which the engine scans for fast.
+_UNFINISHED_ENDS: Final = tuple(
+    re.compile(rf"{end}(?=\n\n\n\n\n{_WORD}|\Z)") for end in (r"<[^<>\n]{0,200}", r"\r", r"\](?:[(:]\s*?)")
+)
 
 
 def neutralise_each(
@@ -60,16 +63,32 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
 
 def _together(texts: list[str], terms: OutputTerms, exact: Sequence[str]) -> tuple[list[str], Counter[str]]:
     """Each text cleaned as if it were alone, and what was found in all of them."""
-    if _ENDS_UNFINISHED.search(_GAP.join([*texts, ""])) or _needs_care(terms):
-        return _apart(texts, [_is_special(text, terms) for text in texts], terms, exact)
-    return _joined(texts, terms, exact)
+    if len(texts) < 2:
+        return _apart(texts, [True] * len(texts), terms, exact)
+    joined = _GAP.join(texts)
+    if _may_end_unfinished(joined) or _needs_care(terms):
+        special = [_is_special(text, terms) for text in texts]
+        if any(special):
+            return _apart(texts, special, terms, exact)
+    cleaned, findings = neutralise(joined, terms, exact)
+    if joined.count(_WORD) == len(texts) - 1 == cleaned.count(_WORD):
+        pieces = cleaned.split(_GAP) if cleaned != joined else texts
+        if len(pieces) == len(texts):
+            unfinished = [*map(_is_unfinished, pieces)] if _may_end_unfinished(cleaned) else []
+            # Ends that cleaning left and would not leave in a text by itself.
+            return _apart(texts, unfinished, terms, exact) if any(unfinished) else (pieces, findings)
+    half = len(texts) // 2
+    first, findings = _together(texts[:half], terms, exact)
+    second, found = _together(texts[half:], terms, exact)
+    return first + second, findings + found
 
 
 def _apart(
     texts: list[str], alone: list[bool], terms: OutputTerms, exact: Sequence[str]
 ) -> tuple[list[str], Counter[str]]:
     """The same, where some are to be cleaned `alone`."""
-    together, findings = _joined([text for text, one in zip(texts, alone, strict=True) if not one], terms, exact)
+    others = [text for text, one in zip(texts, alone, strict=True) if not one]
+    together, findings = _together(others, terms, exact) if others else ([], Counter[str]())
     rest = iter(together)
     made: list[str] = []
     for text, one in zip(texts, alone, strict=True):
@@ -78,26 +97,6 @@ def _apart(
             findings.update(found)
         made.append(cleaned if one else next(rest))
     return made, findings
-
-
-def _joined(texts: list[str], terms: OutputTerms, exact: Sequence[str]) -> tuple[list[str], Counter[str]]:
-    if not texts:
-        return [], Counter()
-    if len(texts) == 1:
-        text, findings = neutralise(texts[0], terms, exact)
-        return [text], findings
-    joined = _GAP.join(texts)
-    cleaned, findings = neutralise(joined, terms, exact)
-    if joined.count(_WORD) == len(texts) - 1 == cleaned.count(_WORD):
-        pieces = cleaned.split(_GAP) if cleaned != joined else texts
-        if len(pieces) == len(texts):
-            unfinished = [*map(_is_unfinished, pieces)] if _ENDS_UNFINISHED.search(cleaned + _GAP) else []
-            # Ends that cleaning left and would not leave in a text by itself.
-            return _apart(texts, unfinished, terms, exact) if any(unfinished) else (pieces, findings)
-    half = len(texts) // 2
-    first, findings = _joined(texts[:half], terms, exact)
-    second, found = _joined(texts[half:], terms, exact)
-    return first + second, findings + found
 
 
 def _needs_care(terms: OutputTerms) -> bool:
@@ -111,6 +110,11 @@ def _is_special(text: str, terms: OutputTerms) -> bool:
         or (terms.html in ("clean", "escape") and ("<" in text or "&" in text))
         or ("phone" in terms.redact and "+" in text)
     )
+
+
+def _may_end_unfinished(joined: str) -> bool:
+    """Whether one of the joined texts is unfinished."""
+    return any(end.search(joined) for end in _UNFINISHED_ENDS) or "-----END " in joined
 
 
 def _is_unfinished(text: str) -> bool:
