@@ -23,7 +23,9 @@ from toolcage.broker import connect, http, postgres, smtp
 from toolcage.broker.connect import ConnectConfig
 from toolcage.broker.dial import Upstream
 from toolcage.broker.http import HttpConfig
+from toolcage.broker.http_repeat import Sends
 from toolcage.broker.imap_command import Unreadable, fetch, search, words
+from toolcage.broker.kept_answers import Keeping, KeepTerms, KeptAnswers
 from toolcage.broker.mail_server import MailServer
 from toolcage.broker.pace import Pace
 from toolcage.broker.postgres_login import PostgresConfig
@@ -448,8 +450,15 @@ def requests(raw: bytes) -> None:
     async def dial() -> _Web:
         return web
 
+    terms = KeepTerms(resource="api", seconds=60, max_bytes=100_000, scope="one")
+    keeping = Keeping(answers=KeptAnswers(), terms=terms)
+    sends = Sends("call", "api", "Idempotency-Key")
     with suppress(Denied):
-        asyncio.run(http.serve(cage, config=_API, dial=dial, pace=Pace(), terms=PortalTerms(), note=note))
+        asyncio.run(
+            http.serve(
+                cage, config=_API, dial=dial, pace=Pace(), terms=PortalTerms(), note=note, keeping=keeping, sends=sends
+            )
+        )
     for method, target, headers in web.asked:
         assert method in ("GET", "POST")
         path = target.partition("?")[0]
@@ -457,6 +466,8 @@ def requests(raw: bytes) -> None:
         assert ".." not in [part.partition(";")[0] for part in path.replace("%2e", ".").split("/")]
         found = [(name, value) for name, value in headers if name in (b"host", b"authorization", b"cookie")]
         assert found == [(b"host", b"api.example.com"), (b"authorization", b"Bearer k-0123456789")]
+        keys = [value for name, value in headers if name.replace(b"_", b"-") == b"idempotency-key"]
+        assert len(keys) == (method == "POST")
     assert b"k-0123456789" not in cage.heard or b"k-0123456789" in raw
 
 

@@ -15,7 +15,9 @@ from typing import Final
 from toolcage.broker.http_headers import Headers, folded
 from toolcage.broker.request_head import RequestHead
 
-_DIRECTIVE: Final = re.compile(r'\s*([!#$%&\'*+.^_`|~0-9A-Za-z-]+)(?:=(?:([^\s",;]+)|"((?:[^"\\]|\\.)*)"))?\s*(?:,|$)')
+_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_VALUE: Final = r'([^\s",;]+)|"((?:[^"\\]|\\.)*)"'
+_DIRECTIVE: Final = re.compile(rf"[ \t,]*({_TOKEN})(?:=(?:{_VALUE}))?[ \t]*(?:,|$)")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 _NEVER: Final = frozenset(("no-store", "no-cache", "private"))
 _UNKEPT: Final = frozenset(("content-range", "set-cookie", "set-cookie2"))
@@ -76,7 +78,7 @@ class _Found:
 
 def _directives(values: list[str]) -> dict[str, str] | None:
     """By name in lower case; '' without a value. None where something is malformed or said twice in two ways."""
-    text, found, at = ",".join(values), dict[str, str](), 0
+    text, found, at = ",".join(values).strip(" \t,"), dict[str, str](), 0
     while at < len(text):
         match = _DIRECTIVE.match(text, at)
         if match is None:
