@@ -15,9 +15,9 @@ from typing import Final
 from toolcage.broker.http_headers import Headers, folded
 from toolcage.broker.request_head import RequestHead
 
-_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _VALUE: Final = r'([^\s",;]+)|"((?:[^"\\]|\\.)*)"'
-_DIRECTIVE: Final = re.compile(rf"[ \t,]*({_TOKEN})(?:=(?:{_VALUE}))?[ \t]*(?:,|$)")
+_DIRECTIVE: Final = re.compile(rf"[ \t,]*({_WORD})(?:=(?:{_VALUE}))?[ \t]*(?:,|$)")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 _NEVER: Final = frozenset(("no-store", "no-cache", "private"))
 _UNKEPT: Final = frozenset(("content-range", "set-cookie", "set-cookie2"))
