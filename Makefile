@@ -15,7 +15,7 @@ demo: setup ## a scripted agent at work in real cages, and the attacks that are 
 
 test: test-servers ## all tests: unit, conformance, integration, security, short fuzzing, the repository itself
 	@scripts/setup.sh --all-images
-	@.venv/bin/pytest
+	@.venv/bin/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 test-servers: ## the real servers that tests talk to: PostgreSQL, Dovecot, MediaWiki (Debian's); tests start them
 	@scripts/test_servers.sh
