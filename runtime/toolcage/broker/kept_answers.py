@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final
@@ -140,6 +140,7 @@ class KeptAnswers:
         self.clock = clock
         self._lock = threading.RLock()
         self._shelves: dict[str, _Shelf] = {}
+        self._ended: deque[str] = deque()
 
     def change_of(self, resource: str) -> int:
         with self._lock:
@@ -178,10 +179,22 @@ class KeptAnswers:
 
     def end_session(self, session: str) -> None:
         """Forgets what nobody but this session could have got again."""
+        self.end_session_soon(session)
         with self._lock:
+            self._forget_ended()
+
+    def end_session_soon(self, session: str) -> None:
+        """The same, when next something is looked for. Takes no lock: safe in a finalizer."""
+        self._ended.append(session)
+
+    def _forget_ended(self) -> None:
+        while self._ended:
+            session = self._ended.popleft()
             for shelf in self._shelves.values():
                 for place in [key for key, (_, whose) in shelf.entries.items() if whose == session]:
                     shelf.drop(place)
 
     def _shelf(self, resource: str) -> _Shelf:
+        """With the lock held."""
+        self._forget_ended()
         return self._shelves.setdefault(resource, _Shelf())

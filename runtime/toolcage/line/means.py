@@ -171,6 +171,7 @@ class Means:
     def end_session_soon(self, session: str) -> None:
         """The same for a session that nobody holds any more. Safe in a finalizer."""
         self.workspaces.end(session)
+        self._memory.answers.end_session_soon(session)
         if self._sessions is not None:
             self._sessions.end_soon(session)
 

@@ -17,7 +17,8 @@ from servers.http import HttpServer, plain, raw
 from servers.http_portal import KEY, Open, ask, config_of, refusal, said, through
 from servers.portal import TERMS, Portal
 from toolcage.broker.http import HttpConfig
-from toolcage.broker.kept_answers import Keeping, KeepTerms, KeptAnswers
+from toolcage.broker.http_freshness import Freshness
+from toolcage.broker.kept_answers import Keeping, KeepTerms, KeptAnswers, Place
 from toolcage.broker.pace import Pace
 
 OpenKeeping = Callable[..., Portal]
@@ -420,16 +421,15 @@ def test_something_that_is_sent_ends_what_was_kept_and_what_was_on_its_way(
     assert ask(opened(), "/v1/slow")[1] == b"new"
 
 
-def test_what_a_session_kept_ends_with_it(wire_server: HttpServer, clock: Clock) -> None:
-    from toolcage.broker.http_freshness import Freshness
-
+@pytest.mark.parametrize("soon", [False, True])
+def test_what_a_session_kept_ends_with_it(clock: Clock, soon: bool) -> None:
     answers = KeptAnswers(clock)
 
-    def place(session: str | None) -> Any:
+    def place(session: str | None) -> Place:
         terms = KeepTerms(resource="api", seconds=60, max_bytes=100_000, scope=session, session=session)
         return Keeping(answers=answers, terms=terms).place(b"x")
 
     for session in ("one", "two", None):
         place(session).keep([], b"body", Freshness(age_s=0, left_s=60))
-    answers.end_session("one")
+    (answers.end_session_soon if soon else answers.end_session)("one")
     assert [place(session).find() is not None for session in ("one", "two", None)] == [False, True, True]

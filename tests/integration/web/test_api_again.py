@@ -156,17 +156,27 @@ def test_without_a_key_it_is_sent_once_and_the_model_is_told_that_it_broke(
     assert number(session, "/orders") == 7
 
 
-def test_a_wait_for_a_busy_server_ends_with_its_call(
+def test_a_wait_that_its_call_has_no_time_for_is_not_begun_and_no_other_call_asks_before(
     open_session: Callable[..., Any], wire_server: HttpServer, connections: Callable[[], list[Mapping[str, Any]]]
 ) -> None:
-    """The tool gives up two seconds before the server's time is over, and nothing is sent after that."""
-    wire_server.answer = plain(b"no", "503 Busy", "Retry-After: 4")
-    policy = POLICY.replace("allow: [{}]", "allow: [{}]\n    sandbox: {wall: 6s}")
+    wire_server.answer = plain(b"no", "503 Busy", "Retry-After: 60")
+    policy = POLICY.replace("allow: [{}]", "allow: [{}]\n    sandbox: {wall: 20s}")
     session = open_session(policy, resource(f"https://localhost:{wire_server.port}", KEYS))
     arguments = {"endpoint": "weather", "path": "/orders", "method": "POST", "body": {}}
-    result = session.call("call_api", arguments)
-    assert not result.success
-    assert len(wire_server.asked) <= 2
-    asked = len(wire_server.asked)
-    assert session.call("call_api", arguments).success is False
-    assert len(wire_server.asked) == asked
+    first, second = (session.call("call_api", arguments) for _ in range(2))
+    assert (first.code, second.code) == ("endpoint.failed", "endpoint.rate_limited")
+    assert [item["reason"] for item in connections() if item["verdict"] in ("denied", "limit")] == ["egress.rate"]
+    assert len(wire_server.asked) == 1
+
+
+def test_a_short_wait_is_waited_for_within_the_call(
+    open_session: Callable[..., Any], wire_server: HttpServer
+) -> None:
+    def busy(connection: Any, request: bytes) -> None:
+        wire_server.answer = plain(b'{"number": 7}', "200 OK", "Content-Type: application/json")
+        plain(b"no", "429 Too Many", "Retry-After: 1")(connection, request)
+
+    wire_server.answer = busy
+    session = open_session(POLICY, resource(f"https://localhost:{wire_server.port}", KEYS))
+    assert number(session, "/orders", method="POST", body={}) == 7
+    assert len(wire_server.asked) == 2
