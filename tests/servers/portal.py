@@ -44,6 +44,15 @@ class Portal:
             time.sleep(0.005)
         return [item.code for item in self.denied]
 
+    def give_up(self) -> None:
+        """Ends what is open, as the end of a call does."""
+
+        async def cancel() -> None:
+            for task in self._open:
+                task.cancel()
+
+        self.run(cancel())
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None

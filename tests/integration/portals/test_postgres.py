@@ -330,11 +330,13 @@ def test_a_statement_ends_soon_after_its_call_was_given_up(
     portal: Open, config: PostgresConfig, postgres: PostgresServer, eventually: Callable[..., bool]
 ) -> None:
     running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(300)%'"
-    with Raw(through(portal, replace(config, statement_s=600))) as raw:
+    opened = through(portal, replace(config, statement_s=600))
+    with Raw(opened) as raw:
         raw.start()
         raw.until(b"Z")
         raw.message(b"Q", b"SELECT pg_sleep(300)\0")
         assert eventually(lambda: postgres.query(running) == "1")
+        opened.give_up()
     assert eventually(lambda: postgres.query(running) == "0")
 
 
