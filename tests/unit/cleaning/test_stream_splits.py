@@ -103,7 +103,7 @@ def peak(size: int) -> int:
         tracemalloc.stop()
 
 
-LONG_MB = int(os.environ.get("TOOLCAGE_STREAM_MB", "64"))
+LONG_MB = int(os.environ.get("TOOLCAGE_STREAM_MB", "24"))
 
 
 def test_memory_is_flat_however_long_the_output() -> None:

@@ -240,7 +240,7 @@ def test_hundreds_of_connections_in_a_row_leave_no_descriptor_and_no_stream(join
 
     once()
     before = len(os.listdir("/proc/self/fd"))
-    for _ in range(300):
+    for _ in range(120):
         once()
     assert len(os.listdir("/proc/self/fd")) == before
     assert (joined.switch._streams, joined.portals._by_stream, joined.portals._connections) == ({}, {}, {})
