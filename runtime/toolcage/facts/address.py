@@ -2,9 +2,10 @@
 
 A small grammar on purpose: `local@domain`, `Name <local@domain>`, quoted names and quoted local parts, commas or
 semicolons between several. What mail programs read differently (comments, groups, routes, encoded words, a second
-unquoted `@`, a local part with `%` or `!`, which servers take for a route to another domain) is unreadable here, and
-the screen refuses it. Domains are read as hosts are: one ASCII form for every
-spelling. Line ends and NUL count wherever they stand, inside quotes and percent-encoded too (GHSA-g7hc-96xr-gvvx).
+unquoted `@`, a local part with `%` or `!`, which servers take for a route to another domain, a domain with a comma or
+another sign that none has) is unreadable here, and the screen refuses it. Domains are read as hosts are: one ASCII form
+for every spelling. Line ends and NUL count wherever they stand, inside quotes and percent-encoded too
+(GHSA-g7hc-96xr-gvvx).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _INVISIBLE: Final = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f]|[\U000e0000-\U000e0fff]"
 )
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^",;<>@()]+|[",;<>@()]', re.DOTALL)
+# What a domain of mail is made of (RFC 5321): a host of a URL may also hold commas, which part addresses.
+_DOMAIN: Final = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 _LOCAL: Final = re.compile(r"[^\s\"(),:;<>@\[\\\]]{1,64}")
 
 
@@ -113,7 +116,7 @@ def _read_one(text: str) -> Address:
     if not at or not _is_local(local):
         return unread
     domain = read_host(domain_text)
-    if domain is None:
+    if domain is None or _DOMAIN.fullmatch(domain.name) is None:
         return unread
     return Address(
         text=bare,

@@ -16,6 +16,7 @@ from toolcage.facts.address import has_break, read
         ("a+tag@example.com.", ["a+tag@example.com"]),
         ("ünï@bücher.example", ["ünï@xn--bcher-kva.example"]),
         ("o'neil@example.com", ["o'neil@example.com"]),
+        ("a@mail_1.example-shop.com, b@[2001:db8::1]", ["a@mail_1.example-shop.com", "b@[2001:db8::1]"]),
         ("", []),
     ],
 )
@@ -46,6 +47,10 @@ def test_plain_addresses_are_read_with_one_form_of_the_domain(text: str, mailbox
         "a@b.com>",
         "ana@exa mple.com",
         "eve%evil.example@example.com",
+        "<eve@evil.example,example.com>",
+        "<eve@evil.example%2cexample.com>",
+        "eve@evil!example.com",
+        "eve@$example.com",
         "evil.example!eve@example.com",
         "Ana <eve%evil.example@example.com>",
         '"eve%evil.example"@example.com',
