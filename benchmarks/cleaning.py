@@ -160,7 +160,7 @@ def _times(work: Callable[[], object], runs: int) -> Iterator[float]:
 
 
 def _tables() -> dict[str, JSON]:
-    """Rows as a database gives them: 10,000 of five columns, about 1 MB as JSON."""
+    """Rows as a database gives them: 10,000 of five columns; and other shapes of about 1 MB as JSON."""
     draw = random.Random(7)
     names = ("Maria Lopez", "John Smith", "Zoë Müller", "Nguyễn Văn A", "O'Brien, Pat", "Anna-Lena Graf")
     plain = [
@@ -171,8 +171,22 @@ def _tables() -> dict[str, JSON]:
     marked = [
         {**row, "name": f"<b>{row['name']}</b>", "note": f"see [it](https://example.com/{row['id']})"} for row in plain
     ]
+    ids = [{"id": f"{draw.getrandbits(128):032x}", "sha256": f"{draw.getrandbits(256):064x}"} for _ in range(8_000)]
     return {
         "table": freeze(plain),
         "table with markup": freeze(marked),
         "words": freeze(_WORDS["prose"].split() * 4000),
+        "numbers": freeze([[draw.random(), number, None, True] for number in range(25_000)]),
+        "lines of a log": freeze([_WORDS["log"].replace("1042", str(number)) for number in range(6_800)]),
+        "hexadecimal ids": freeze(ids),
+        "an object of 20,000 keys": freeze({f"{draw.choice(names)} {n}": "paid, not shipped yet" for n in range(20_000)}),
+        "deep": freeze([_nested(draw.choice(names)) for _ in range(400)]),
+        "few long strings": freeze([_of(_WORDS["prose"])[start : start + 100_000] for start in range(0, SIZE, 100_000)]),
     }
+
+
+def _nested(text: str) -> dict[str, Any]:
+    value: dict[str, Any] = {"leaf": text}
+    for depth in range(50):
+        value = {"child": value, "name": f"{text} {depth}", "n": depth}
+    return value

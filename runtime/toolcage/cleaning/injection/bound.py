@@ -24,6 +24,7 @@ _END, _MAIL, _LINK, _ASK, _APART = "\0", "\1", "\2", "\3", "\4"
 _MARKS: Final = {_END: _END, _MAIL: "MAIL", _LINK: "LINK", _ASK: "ASK"}
 _NO_MARKS: Final = str.maketrans(dict.fromkeys("\0\1\2\3\4", " "))
 _HAS_MARK: Final = re.compile("[\0-\4]")
+_LONGEST_WORD: Final = 20
 _LETTERS: Final = f"{_APART} {_APART}"
 
 
@@ -117,10 +118,10 @@ def _with_one_number(text: str) -> str:
 def _bounds(sentences: list[str], positives: Positives, token: re.Pattern[str]) -> dict[str, tuple[float, int]]:
     """The bound of each sentence, and how many words and marks it has beside its first two."""
     words = token.findall(f"{_END}{_END.join(sentences)}{_END}")
-    names = {word: "0" if word[0].isdigit() else word[:20] for word in set(words)}
-    meaning = {word: found for word, name in names.items() if (found := concept(name)) is not None} | _MARKS
-    if any(word != name for word, name in names.items()):
-        words = [*map(names.__getitem__, words)]
+    if any(len(word) > _LONGEST_WORD for word in set(words)):
+        words = [word[:_LONGEST_WORD] for word in words]
+    different = set(words)
+    meaning = dict(zip(different, map(concept, different), strict=True)) | _MARKS
     meant = [*filter(None, map(meaning.get, words))]
     ends = _places_of_ends(words)
     sums = map(
