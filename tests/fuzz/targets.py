@@ -36,7 +36,7 @@ from toolcage.broker.stream import Connection, Denied, PortalTerms
 from toolcage.cage import wire
 from toolcage.cage.door import Door, DoorClosed, DoorMalformed, DoorTimeout
 from toolcage.cage.portals import Portal, PortalStream, Switch
-from toolcage.cleaning import StreamCleaner, clean_bytes, clean_json
+from toolcage.cleaning import StreamCleaner, clean_bytes, clean_json, neutralise
 from toolcage.cleaning.artifacts import artifact_name, media_type
 from toolcage.cleaning.injection import suspect
 from toolcage.cleaning.marks import CONTROLS
@@ -177,6 +177,16 @@ def cleaning_modes(raw: bytes) -> None:
     assert name.isprintable()
     assert ".." not in name.split("/")
     media_type(name, raw)
+
+
+def cells(raw: bytes) -> None:
+    """The strings of a value come out as each would alone, whatever stands beside them. A comma parts them."""
+    texts = [text_of(part) for part in raw.split(b",")]
+    made = clean_json((*texts, MappingProxyType(dict.fromkeys(texts, texts[0]))), _TERMS)
+    alone = {text: neutralise(text, _TERMS)[0] for text in texts}
+    if not made.dropped:
+        assert isinstance(made.value, tuple)
+        assert [*made.value[:-1]] == [alone[text] for text in texts]
 
 
 def streaming(raw: bytes) -> None:
@@ -490,8 +500,8 @@ def tunnels(raw: bytes) -> None:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     function.__name__: function
     for function in (
-        parsing, screening, scanning, paths, urls, addresses, html, cleaning, cleaning_modes, streaming, detecting,
-        frames, door, yaml, policies, resources, sending, mail_headers, mailbox_commands, database_starts,
+        parsing, screening, scanning, paths, urls, addresses, html, cleaning, cleaning_modes, cells, streaming,
+        detecting, frames, door, yaml, policies, resources, sending, mail_headers, mailbox_commands, database_starts,
         streams, requests, tunnels,
         openapi, endpoint_answers,
     )

@@ -79,7 +79,8 @@ def test_what_once_broke_it_does_not_any_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["parsing", "screening", "paths", "urls", "addresses", "html", "cleaning", "detecting", "frames", "yaml"]
+    "name",
+    ["parsing", "screening", "paths", "urls", "addresses", "html", "cleaning", "cells", "detecting", "frames", "yaml"],
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_long_mixtures_end(name: str, seed: int) -> None:
