@@ -118,7 +118,7 @@ def run(installation: Installation, every: int) -> dict[str, Any]:
     return {**json.loads(done.stdout), "listed": listed, "granted": egress, "endpoints": endpoints, "calls": calls}
 
 
-@pytest.mark.parametrize("every", [pytest.param(7, id="a spread"), pytest.param(1, id="all", marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [pytest.param(14, id="a spread"), pytest.param(1, id="all", marks=pytest.mark.long)])
 def test_no_url_makes_a_portal_reach_a_private_or_metadata_address(installation: Installation, every: int) -> None:
     happened = run(installation, every)
     records = [json.loads(str(item["detail"])) for item in installation.records() if item["type"] == "connection"]

@@ -79,7 +79,7 @@ def main(folder: Path, job: dict[str, Any]) -> dict[str, Any]:
     catcher, endpoint = Catcher(job["ports"]), Endpoint(job["urls"])
     runtime = Runtime.from_files(
         folder / "role.yaml", resources=folder / "resources.yaml", state_dir=folder / "state",
-        pool=PoolTerms(min_idle=0), tools=[TryUrls(), TryNames()],
+        pool=PoolTerms(min_idle=1), tools=[TryUrls(), TryNames()],
     )  # fmt: skip
     with runtime, runtime.session() as session:
         told = [session.call(name, {"urls": urls}).to_dict() for name, urls in job["tried"]]
