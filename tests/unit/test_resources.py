@@ -31,7 +31,7 @@ GOOD = """
 version: 1
 databases:
   shop: {kind: sqlite, path: data/shop.sqlite, attach: door}
-  archive: {kind: sqlite, path: /srv/archive.sqlite}
+  archive: {kind: sqlite, path: /srv/archive.sqlite, access: rw}
 workspaces:
   scratch: {folder: ./scratch, access: rw}
   docs: {folder: ../docs, access: ro}
@@ -53,7 +53,7 @@ def test_every_field_arrives_and_relative_paths_are_relative_to_the_file(
     resources = load_resources(Path("conf/resources.yaml"))
     assert resources.databases == {
         "shop": SqliteDatabase(name="shop", path=tmp_path / "conf/data/shop.sqlite"),
-        "archive": SqliteDatabase(name="archive", path=Path("/srv/archive.sqlite")),
+        "archive": SqliteDatabase(name="archive", path=Path("/srv/archive.sqlite"), access="rw"),
     }
     assert resources.workspaces == {
         "scratch": Workspace(name="scratch", folder=tmp_path / "conf/scratch", access="rw"),
@@ -97,7 +97,7 @@ def test_without_a_file_there_is_nothing_to_reach() -> None:
         ("version: 1\ndatabases:\n  shop: {kind: postgresql, path: a}", 3, "the key `path` is not known here; known"),
         ("version: 1\ndatabases:\n  shop: {kind: sqlite, path: a, attach: mount}", 3, "not enforced by this version"),
         ("version: 1\ndatabases:\n  shop: {kind: sqlite, path: a, attach: }", 3, "write door"),
-        ("version: 1\ndatabases:\n  shop: {kind: sqlite, path: a, mode: rw}", 3, "known are: kind, path, attach"),
+        ("version: 1\ndatabases:\n  shop: {kind: sqlite, path: a, mode: rw}", 3, "known are: kind, path, access"),
         ("version: 1\ndatabases:\n  shop: {kind: sqlite, path: ~/a}", 3, "neither ~ nor variables"),
         ("version: 1\ndatabases:\n  shop: {kind: sqlite, path: $HOME/a}", 3, "neither ~ nor variables"),
         ("version: 1\ndatabases:\n  shop: {kind: sqlite, path: ''}", 3, "write a path"),
@@ -151,6 +151,7 @@ def test_what_is_there_and_of_the_right_type_passes_the_check(tmp_path: Path) ->
     database.write_bytes(b"")
     folder.mkdir()
     SqliteDatabase(name="a", path=database).check()
+    SqliteDatabase(name="a", path=database, access="rw").check()
     Workspace(name="w", folder=folder, access="rw").check()
     with pytest.raises(ResourceError, match="is not a regular file"):
         SqliteDatabase(name="a", path=folder).check()

@@ -57,6 +57,21 @@ class Snapshots:
                 self._forget(name)
                 raise ResourceError(f"database {name} could not be read: {error}") from error
 
+    def unchanged(self, name: str, path: Path, sha256: str) -> bool:
+        """Whether the database still is what the snapshot of that digest holds. Told under the caller's write lock, it
+        stays so. False where nobody can tell."""
+        with self._lock:
+            held = self._open.get(name)
+            try:
+                return (
+                    held is not None
+                    and held.snapshot.file.sha256 == sha256
+                    and held.identity == _identity(path)
+                    and _data_version(held.connection) == held.version
+                )
+            except (OSError, sqlite3.Error):
+                return False
+
     def close(self) -> None:
         with self._lock:
             for name in list(self._open):

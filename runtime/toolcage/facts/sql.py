@@ -22,7 +22,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from toolcage.errors import Refused
-from toolcage.facts import sql_text
+from toolcage.facts import sql_change, sql_text
+from toolcage.facts.sql_change import SqlChange
 from toolcage.facts.sql_text import Dialect, unreadable
 from toolcage.types import Facts
 
@@ -80,7 +81,8 @@ class SqlFacts(Facts):
     that stand where a table does. `writes` is true when any part changes or locks rows or tables.
 
     Of a text that is meant to change (`purpose`): `changes` counts the places that change a table, `columns` holds
-    those that are written too, and `narrowed` says that a WHERE of an UPDATE or DELETE looks at a column.
+    those that are written too, and `narrowed` says that a WHERE of an UPDATE or DELETE looks at a column. `change` is
+    the whole of it, for SQLite.
     """
 
     kind: Literal["sql"] = "sql"
@@ -98,6 +100,7 @@ class SqlFacts(Facts):
     purpose: Purpose = "read"
     changes: int = 0
     narrowed: bool = False
+    change: SqlChange | None = None
 
 
 def read(text: str, dialect: Dialect = "sqlite", purpose: Purpose = "read") -> SqlFacts:
@@ -121,6 +124,8 @@ def read(text: str, dialect: Dialect = "sqlite", purpose: Purpose = "read") -> S
     facts = reader.facts(begun)
     if (facts.root in QUERY_ROOTS or purpose == "change") and facts.statements == 1:
         _demand_agreement(text, spans, tokens)
+    if purpose == "change" and dialect == "sqlite" and facts.statements == 1:
+        return replace(facts, change=sql_change.read_change(trees[0], _marks(tokens), facts.tables))
     return facts
 
 
@@ -144,6 +149,7 @@ def _first_word(text: str) -> str:
 def _grammar(dialect: Dialect) -> tuple[Grammar, type[Parser]]:
     """The dialect and a parser that leaves every ordinary call as it is written. Imports sqlglot, once."""
     import sqlglot
+    from sqlglot import TokenType
     from sqlglot.parsers.postgres import PostgresParser
     from sqlglot.parsers.sqlite import SQLiteParser
 
@@ -154,8 +160,25 @@ def _grammar(dialect: Dialect) -> tuple[Grammar, type[Parser]]:
         "postgres": (PostgresParser, {"CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY"}),
     }[dialect]
     parsers = {name: parse for name, parse in base.FUNCTION_PARSERS.items() if name in kept}
-    made = type("ReadingParser", (base,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": parsers})
+    marks = {**base.PLACEHOLDER_PARSERS, TokenType.PLACEHOLDER: _placed}
+    changed = {"FUNCTIONS": {}, "FUNCTION_PARSERS": parsers, "PLACEHOLDER_PARSERS": marks}
+    made = type("ReadingParser", (base,), changed)
     return _tokenizing(sqlglot.Dialect.get_or_raise(dialect)), made
+
+
+def _placed(parser: Any) -> exp.Expr:
+    """A `?`, with its place in the text."""
+    from sqlglot import exp
+
+    made = exp.Placeholder()
+    made.meta[sql_change.AT] = parser._prev.start
+    return made
+
+
+def _marks(tokens: list[Token]) -> list[int]:
+    from sqlglot import TokenType
+
+    return [token.start for token in tokens if token.token_type is TokenType.PLACEHOLDER]
 
 
 def _tokenizing(grammar: Grammar) -> Grammar:

@@ -15,7 +15,9 @@ import re
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from toolcage.broker.broker import OnRecord
@@ -25,6 +27,7 @@ from toolcage.cage.outcome import classify, exit_code
 from toolcage.cage.pool import PoolBusy, PoolClosed
 from toolcage.cage.report import MIB, CageReport, CallOrder
 from toolcage.errors import EngineError, ImageError, Refused, ResourceError
+from toolcage.line.changing import Changing
 from toolcage.line.means import Means
 from toolcage.line.portals import Opened
 from toolcage.line.workspace import Exchange
@@ -48,6 +51,7 @@ OUTPUT_FLOOD: Final = 8 * MIB
 RESULT_BYTES: Final = 4 * MIB
 RESULT_DEPTH: Final = 128
 HOST_GRACE_S: Final = 5.0
+LEAST_CHANGE_S: Final = 1.0
 MAX_TOOL_TEXT: Final = 4000
 _CODE: Final = re.compile(r"[a-z0-9_]{1,30}(\.[a-z0-9_]{1,30}){0,2}")
 _CAGE_FAMILIES: Final = frozenset(
@@ -204,6 +208,7 @@ def _execute(run: _Run) -> CageOutput:
     queued = time.monotonic()
     try:
         run.exchange.fetch(authorized)
+        changing = run.means.changing(authorized, lambda: run.cancelled)
         opened = run.means.portals(authorized, run.session)
         cage, lost = run.means.take(authorized, run.session, lambda: run.cancelled, internet=bool(opened))
     except PoolBusy:
@@ -228,7 +233,21 @@ def _execute(run: _Run) -> CageOutput:
     finally:
         run.means.give_back(cage)
     refusal = classify(report, state, wall_s=order.wall_s)
-    return _output(run, report, refusal, queue_s, lost=lost, denied=denied)
+    making = None if changing is None else partial(_make, run, changing, cage.recipe, order.wall_s - report.wall_s)
+    return _output(run, report, refusal, queue_s, lost=lost, denied=denied, making=making)
+
+
+def _make(
+    run: _Run, changing: Changing, recipe: CageRecipe, seconds: float, data: JSON
+) -> tuple[JSON, Refusal | None]:
+    """What a cage that is gone proposed for a database, made by the host or refused; on record either way."""
+    seen = {file.name: file.sha256 for file in recipe.spec.data}
+    try:
+        return freeze(changing.make(data, seen, max(LEAST_CHANGE_S, seconds), run.on_record)), None
+    except Refused as caught:
+        return None, caught.refusal
+    except ResourceError as error:
+        return None, resource_unusable(error)
 
 
 def _call(
@@ -276,11 +295,14 @@ def _output(
     *,
     lost: bool,
     denied: tuple[Connection, ...] = (),
+    making: Callable[[JSON], tuple[JSON, Refusal | None]] | None = None,
 ) -> CageOutput:
     authorized = run.approved.screened.authorized
     data, failure = None, None
     if refusal is None or (refusal.code == "program.exit" and report.result):
         data, failure = _read_result(report, authorized)
+    if making is not None and refusal is None and failure is None:
+        data, failure = making(data)
     judged = _with_denials(failure or refusal, denied) or run.exchange.stage(report.files)
     artifacts = _artifacts(report, (*authorized.valid.call.files, *run.exchange.files), run.exchange)
     return _mint(

@@ -14,6 +14,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from toolcage.cage.session_cages import Holder, SessionCages, session_lease_for
 from toolcage.cage.spec import CageSpec
 from toolcage.cage.wire import NO_NAMESPACES
 from toolcage.errors import DeclarationError, EngineError, ResourceError
+from toolcage.line.changing import Changing, changing, told_of_change
 from toolcage.line.mail_portals import addresses_of
 from toolcage.line.portal_memory import Memory
 from toolcage.line.portals import PROXY, Opened, open_portals
@@ -182,12 +184,20 @@ class Means:
             for argument, name in sorted(authorized.resources.items())
             if authorized.valid.declaration.resources.get(argument) == "database"
             and self._resources.dialect(name) == "sqlite"
-            and not authorized.valid.declaration.changes_databases
         ]
         tool = self._tool(authorized.valid.declaration.name)
-        recipe = self._recipe(authorized.sandbox, tool, snapshots, internet=internet)
+        terms = authorized.sandbox
+        if snapshots and authorized.valid.declaration.changes_databases:
+            # The host acts on what this cage says: nothing that ran in it before may have a part in that.
+            terms = replace(terms, isolation="container")
+        recipe = self._recipe(terms, tool, snapshots, internet=internet)
         self._retire_older(authorized, recipe)
         return recipe
+
+    def changing(self, authorized: AuthorizedCall, given_up: GivenUp) -> Changing | None:
+        """What makes the call's change of a SQLite database once a cage has worked it out; None for every other call.
+        Raises Refused for a database that is only read."""
+        return changing(authorized, self._resources, self._snapshots, given_up)
 
     def tool(self, authorized: AuthorizedCall, recipe: CageRecipe) -> Mapping[str, object]:
         """The payload's part that says which tool to run, with the sources that the cage does not have yet."""
@@ -230,6 +240,7 @@ class Means:
                 "max_rows": sql.max_rows,
                 "operations": None if sql.operations is None else sorted(sql.operations),
             },
+            "change": told_of_change(authorized),
             "addresses": {name: list(found) for name, found in addresses_of(authorized).items()},
             "key": call_key(authorized, session),
             "portals": {item.portal.name: item.told() for item in opened if item.portal.name != PROXY},

@@ -102,13 +102,7 @@ def _checks(resources: Resources) -> Iterator[tuple[str, _Check]]:
 
 async def _database(database: Database, name: str, resolve: Resolve) -> Sequence[Checked]:
     if isinstance(database, SqliteDatabase):
-        database.check()
-        connection = sqlite3.connect(f"file:{quote(str(database.path))}?mode=ro", uri=True)
-        try:
-            tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchone()[0]
-        finally:
-            connection.close()
-        return [_good(name, f"a SQLite file with {tables} tables")]
+        return [_good(name, await asyncio.to_thread(_sqlite_file, database))]
     config = postgres_config(database, read_only=True, statement_s=CONNECT_S)
     found = await postgres_role.examine(config, connect_s=CONNECT_S, resolve=resolve)
     mend = f"let {database.user} be a role of its own with no more than it needs; docs/policy-reference.md shows one"
@@ -117,6 +111,25 @@ async def _database(database: Database, name: str, resolve: Resolve) -> Sequence
         for item in found
     ]
     return rights or [_good(name, f"logged in at {config.place} as {database.user}, a narrow role")]
+
+
+def _sqlite_file(database: SqliteDatabase) -> str:
+    """Opened as a call would; one that may be changed is locked for writing, and let go again unchanged. Raises
+    ResourceError, sqlite3.Error."""
+    database.check()
+    changes = database.access == "rw"
+    mode = "rw" if changes else "ro"
+    connection = sqlite3.connect(
+        f"file:{quote(str(database.path))}?mode={mode}", uri=True, isolation_level=None, timeout=CONNECT_S / 2
+    )
+    try:
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchone()[0]
+        if changes:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+    finally:
+        connection.close()
+    return f"a SQLite file with {tables} tables{', which may be changed' if changes else ''}"
 
 
 async def _endpoint(endpoint: Endpoint, name: str, resolve: Resolve) -> Sequence[Checked]:

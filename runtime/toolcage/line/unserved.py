@@ -6,6 +6,7 @@ connected (`toolcage doctor --resources`).
 
 from __future__ import annotations
 
+from toolcage.line.changing import unchangeable_grants
 from toolcage.line.workspace import read_only_grants
 from toolcage.policy.model import Role
 from toolcage.resources import Resources
@@ -13,7 +14,7 @@ from toolcage.resources import Resources
 
 def unserved_grants(role: Role, resources: Resources) -> list[str]:
     """A line for each grant that names what is not configured, what cannot be written, or what no version starts."""
-    found = read_only_grants(role, resources)
+    found = [*read_only_grants(role, resources), *unchangeable_grants(role, resources)]
     for kind, name in sorted(role.resource_names()):
         known = resources.names(kind)
         if name not in known:

@@ -51,6 +51,7 @@ class SqliteFile(Strict):
 
     kind: Literal["sqlite"]
     path: _Path
+    access: _Access = "ro"
     attach: _Attach = "door"
 
 

@@ -79,7 +79,7 @@ class _Base:
 
     def database(self, name: str, item: written.SqliteFile | written.PostgresFile) -> Database:
         if isinstance(item, written.SqliteFile):
-            return SqliteDatabase(name=name, path=self._path(item.path))
+            return SqliteDatabase(name=name, path=self._path(item.path), access=item.access)
         server = None if item.host is None else Server(
             host=item.host, port=item.port, tls=item.tls == "verify-full", ca=self._maybe(item.ca),
             allow_private=item.allow_private,

@@ -29,18 +29,23 @@ MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteDatabase:
-    """One SQLite file. `path` is absolute."""
+    """One SQLite file. `path` is absolute; `access` is what calls may do with it at most."""
 
     name: str
     path: Path
+    access: Access = "ro"
 
     def check(self) -> None:
-        """Raises ResourceError unless the file is there, is a regular file and can be read."""
+        """Raises ResourceError unless the file is there, is a regular file and can be used as `access` says: to change
+        it, its folder too must be writable, for the engine's journal."""
         mode = _mode_of("database", self.name, self.path)
         if not stat.S_ISREG(mode):
             raise ResourceError(f"the database `{self.name}`: {self.path} is not a regular file; correct its path")
         if not os.access(self.path, os.R_OK):
             raise ResourceError(f"the database `{self.name}`: {self.path} may not be read; give this user read access")
+        if self.access == "rw" and not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
+            text = f"the database `{self.name}`: {self.path} or its folder may not be written; give this user access,"
+            raise ResourceError(f"{text} or write `access: ro`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ first bytes, infinities as null, and each of these is noted. Rows, cells and the
 marked.
 """
 
-import math
 import sqlite3
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,6 +16,7 @@ from typing import Any, Final
 from toolcage.tools.base import Tool
 from toolcage.tools.sql_answer import DEFAULT_ROWS, PARAMETERS_SCHEMA, Answer, bindable
 from toolcage.tools.sqlite_reading import DATABASE_ERRORS, Reading, failure, open_reading, run_query
+from toolcage.tools.sqlite_rows import cell
 
 PARAMETERS: Final = {
     "type": "object",
@@ -74,6 +74,7 @@ class QueryDatabase(Tool):
         "toolcage.tools.sql_answer",
         "toolcage.tools.sqlite_derived",
         "toolcage.tools.sqlite_reading",
+        "toolcage.tools.sqlite_rows",
     )
 
     def execute(self, database: str, sql: str, parameters: object = None, limit: int = DEFAULT_ROWS) -> dict[str, Any]:
@@ -125,17 +126,4 @@ class _SqliteAnswer(Answer):
     def _took_row(self, row: tuple[Any, ...]) -> bool:
         if len(self.rows) >= self.max_rows:
             return False
-        return self.took([self._cell(place, value) for place, value in enumerate(row)])
-
-    def _cell(self, place: int, value: object) -> object:
-        kind = {int: "integer", float: "real", str: "text", bytes: "blob"}.get(type(value), "null")
-        if kind != "null" and self._types[place] != kind:
-            self._types[place] = kind if self._types[place] == "null" else "mixed"
-        if isinstance(value, int):
-            return self.integer(value)
-        if isinstance(value, float) and not math.isfinite(value):
-            self.infinite()
-            return None
-        if isinstance(value, bytes):
-            return self.blob(value)
-        return self.text(value) if isinstance(value, str) else value
+        return self.took([cell(value, self._types, place, self) for place, value in enumerate(row)])

@@ -20,6 +20,7 @@ Sources: sqlite.org/security.html, sqlite.org/c3ref/set_authorizer.html, sqlite.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sqlite3
 import sys
@@ -64,6 +65,7 @@ _CHANGING = """
     OpenWrite Destroy Clear CreateBtree ParseSchema DropTable DropIndex DropTrigger Vacuum IncrVacuum JournalMode
     SetCookie VUpdate VCreate VDestroy VRename AutoCommit Savepoint Checkpoint
 """
+_TEMPORARY = 1
 _NEVER_OPCODES = frozenset(_CHANGING.split())
 
 
@@ -98,20 +100,22 @@ class Reading:
         self.connection.close()
 
 
-def open_reading(context: Mapping[str, Any], argument: str = "database") -> Reading:
+def open_reading(context: Mapping[str, Any], argument: str = "database", more_heap: bool = False) -> Reading:
     """Opens what the call's `argument` names, guarded against everything but reading. The caller's own fixed queries
-    come first, then `guard` is set and the caller's SQL may run. Raises ToolFailure."""
+    come first, then `guard` is set and the caller's SQL may run. `more_heap` leaves room for a copy of the file in
+    memory: the engine's bound holds for the process. Raises ToolFailure."""
     resource = (context.get("resources") or {}).get(argument)
     if not resource or resource.get("kind") not in ("sqlite", "database") or not resource.get("path"):
         raise ToolFailure("sql.no_database", "This call has no database attached.", "Name a database that is granted.")
     wall_s = float((context.get("limits") or {}).get("wall_s") or 5.0)
     try:
-        connection = _connect(str(resource["path"]))
+        path = str(resource["path"])
+        connection = _connect(path, HEAP_BYTES + (os.path.getsize(path) if more_heap else 0))
         names, pages = _schema(connection)
         grant = _grant(connection, context.get("sql") or {}, names)
         telling = telling_pages(connection, names, grant.columns_except)
-    except DATABASE_ERRORS as error:
-        raise ToolFailure("sql.unusable_database", f"The database cannot be opened: {_plain(error)}") from None
+    except (*DATABASE_ERRORS, OSError) as error:
+        raise ToolFailure("sql.unusable_database", f"The database cannot be opened: {plain(error)}") from None
     for limit, value in LIMITS.items():
         connection.setlimit(limit, value)
     reading = Reading(
@@ -130,15 +134,15 @@ def open_reading(context: Mapping[str, Any], argument: str = "database") -> Read
 def run_query(reading: Reading, sql: str, parameters: Any) -> sqlite3.Cursor:
     """Runs one statement of the caller under the grant. Raises ToolFailure for all that is not a permitted read."""
     _demand_query(sql)
-    _demand_no_index_choice(sql)
-    _demand_plain_joins(reading, sql)
-    views = _views_believed(reading, sql)
-    through = {view: _tables_behind(reading, view) for view in views}
+    demand_no_index_choice(sql)
+    demand_plain_joins(reading, sql)
+    views = views_believed(reading, sql)
+    through = {view: tables_behind(reading, view) for view in views}
     _guard(reading, views)
     try:
         # EXPLAIN is put in front here, after the first word was checked; it compiles and lists, and runs nothing.
         program = reading.connection.execute("EXPLAIN " + sql, parameters).fetchall()
-        _demand_pages(reading, program, frozenset().union(*through.values()))
+        demand_pages(reading, program, frozenset().union(*through.values()))
         return reading.connection.execute(sql, parameters)
     except DATABASE_ERRORS as error:
         raise failure(reading, sql, error) from None
@@ -150,19 +154,19 @@ def _guard(reading: Reading, views: frozenset[str]) -> None:
     def authorize(action: int, first: str | None, second: str | None, schema: str | None, source: str | None) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
-        if action == sqlite3.SQLITE_FUNCTION and second is not None and _fold(second) in SQLITE_FUNCTIONS:
+        if action == sqlite3.SQLITE_FUNCTION and second is not None and fold(second) in SQLITE_FUNCTIONS:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ and first is not None and schema in ("main", None):
-            through_view = _fold(source or "") in views
-            if _may_read(reading, _fold(first), second or "", through_view=through_view):
+            through_view = fold(source or "") in views
+            if may_read(reading, fold(first), second or "", through_view=through_view):
                 return sqlite3.SQLITE_OK
-        reading.denied.append(_described(action, first, second))
+        reading.denied.append(described(action, first, second))
         return sqlite3.SQLITE_DENY
 
     reading.connection.set_authorizer(authorize)
 
 
-def _may_read(reading: Reading, table: str, column: str, *, through_view: bool) -> bool:
+def may_read(reading: Reading, table: str, column: str, *, through_view: bool) -> bool:
     if table in SQLITE_TABLE_FUNCTIONS:
         return True
     if table.startswith(_ENGINE_PREFIXES):
@@ -174,8 +178,11 @@ def _may_read(reading: Reading, table: str, column: str, *, through_view: bool) 
     return table in reading.grant.tables or through_view or is_cte
 
 
-def _demand_pages(reading: Reading, program: list[Any], behind_views: frozenset[str]) -> None:
-    """The compiled program may open granted tables and their indexes in this file, and nothing for writing."""
+def demand_pages(
+    reading: Reading, program: list[Any], behind_views: frozenset[str], written: frozenset[str] = frozenset()
+) -> None:
+    """The compiled program may open granted tables and their indexes in this file, and nothing for writing but the
+    tables of `written` and what is temporary."""
     for place, (_, opcode, _, page, database, *_) in enumerate(program):
         if opcode in ("OpenRead", "ReopenIdx"):
             if database == 0 and page in reading.telling and not _only_counts(program, place):
@@ -185,9 +192,13 @@ def _demand_pages(reading: Reading, program: list[Any], behind_views: frozenset[
                     "Add ORDER BY with the table's primary key, name another granted column of the table in the"
                     " statement, or write + before the columns in WHERE.",
                 )
-            if database == 0 and reading.pages.get(page) in reading.grant.tables | behind_views:
+            if database == 0 and reading.pages.get(page) in reading.grant.tables | behind_views | written:
                 continue
-            raise _not_granted()
+            raise not_granted()
+        if written and opcode == "OpenWrite" and (database == _TEMPORARY or reading.pages.get(page) in written):
+            continue
+        if written and opcode == "Transaction":
+            continue
         if opcode in _NEVER_OPCODES or (opcode == "Transaction" and page):  # there, the operand says: for writing
             raise ToolFailure("sql.not_allowed", "The statement does more than read.", "Send a plain SELECT.")
 
@@ -199,7 +210,7 @@ def _only_counts(program: list[Any], place: int) -> bool:
     return after == [("Count", cursor), ("Close", cursor)]
 
 
-def _demand_no_index_choice(sql: str) -> None:
+def demand_no_index_choice(sql: str) -> None:
     """Looked for in the whole text, quotes and comments included: nobody has to agree where those end."""
     if _INDEX_CHOICE.search(sql):
         raise ToolFailure(
@@ -209,7 +220,7 @@ def _demand_no_index_choice(sql: str) -> None:
         )
 
 
-def _demand_plain_joins(reading: Reading, sql: str) -> None:
+def demand_plain_joins(reading: Reading, sql: str) -> None:
     """USING and NATURAL read columns that the authorizer is never asked about."""
     words = _words(sql)
     for table, column in reading.grant.columns_except:
@@ -220,7 +231,7 @@ def _demand_plain_joins(reading: Reading, sql: str) -> None:
             )
 
 
-def _views_believed(reading: Reading, sql: str) -> frozenset[str]:
+def views_believed(reading: Reading, sql: str) -> frozenset[str]:
     """The granted views that may read through to tables outside the grant.
 
     SQLite tells the authorizer of a view by its name only, and a CTE of that name looks the same; a join by USING is
@@ -231,11 +242,11 @@ def _views_believed(reading: Reading, sql: str) -> frozenset[str]:
     if "with" in sql.lower() or _names_hidden(reading, sql):
         return frozenset()
     rows = reading.connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'view'").fetchall()
-    views = frozenset(_fold(name) for (name,) in rows) & reading.grant.tables
+    views = frozenset(fold(name) for (name,) in rows) & reading.grant.tables
     return frozenset(view for view in views if _mentions(sql, words, view))
 
 
-def _tables_behind(reading: Reading, view: str) -> frozenset[str]:
+def tables_behind(reading: Reading, view: str) -> frozenset[str]:
     """The tables whose pages a view opens, from compiling it. The name is the schema's own, quoted."""
     quoted = '"' + reading.names[view].replace('"', '""') + '"'
     try:
@@ -254,7 +265,7 @@ def _demand_query(sql: str) -> None:
 
 def failure(reading: Reading, sql: str, error: BaseException) -> ToolFailure:
     """What a failed statement tells the model: enough to repair it, nothing about what is not granted."""
-    text = _plain(error)
+    text = plain(error)
     if time.monotonic() > reading.deadline and "interrupt" in text:
         return ToolFailure(
             "sql.timeout", "The query took too long.", "Narrow it with WHERE or LIMIT, or aggregate less."
@@ -270,17 +281,17 @@ def failure(reading: Reading, sql: str, error: BaseException) -> ToolFailure:
     if reading.denied:
         denied = reading.denied[0]
         if denied.startswith("read "):
-            return _not_granted()
+            return not_granted()
         return ToolFailure("sql.not_allowed", f"Not allowed here: {denied}.", "Send a plain SELECT on granted tables.")
     # What exists outside the grant and what does not exist answer alike.
     if "no such table" in text or ("no such" in text and (reading.grant.columns_except or _names_hidden(reading, sql))):
-        return _not_granted()
+        return not_granted()
     if "no such" in text:
         return ToolFailure("sql.error", f"{text}.", "Use describe_database to see tables and columns.")
     return ToolFailure("sql.error", f"{text}.", "Correct the statement.")
 
 
-def _not_granted() -> ToolFailure:
+def not_granted() -> ToolFailure:
     return ToolFailure(
         "sql.not_granted",
         "A table or column of the statement does not exist or is not granted.",
@@ -294,25 +305,33 @@ def _names_hidden(reading: Reading, sql: str) -> bool:
     return any(_mentions(sql, words, name) for name in reading.names.keys() - reading.grant.tables)
 
 
+def shows_hidden(reading: Reading, text: str) -> bool:
+    """Whether the engine's own words name what is not granted."""
+    words = _words(text)
+    return _names_hidden(reading, text) or any(
+        _mentions(text, words, column) for _, column in reading.grant.columns_except
+    )
+
+
 def _words(sql: str) -> frozenset[str]:
-    return frozenset(_fold(word) for word in re.findall(r"\w+", sql))
+    return frozenset(fold(word) for word in re.findall(r"\w+", sql))
 
 
 def _mentions(sql: str, words: frozenset[str], name: str) -> bool:
     if re.fullmatch(r"\w+", name):
         return name in words
-    folded = _fold(sql)
+    folded = fold(sql)
     return name in folded or any(name.replace(quote, quote * 2) in folded for quote in "'\"`")
 
 
-def _connect(path: str) -> sqlite3.Connection:
+def _connect(path: str, heap_bytes: int) -> sqlite3.Connection:
     # The path is percent-encoded whole, so that no `?` in it adds a parameter.
     encoded = "".join(chr(byte) if byte in _PLAIN_BYTES else f"%{byte:02X}" for byte in path.encode())
     uri = f"file:{encoded}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0, timeout=1.0)
     for setting in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
         connection.execute(f"PRAGMA {setting}")
-    connection.execute(f"PRAGMA hard_heap_limit={HEAP_BYTES}")
+    connection.execute(f"PRAGMA hard_heap_limit={heap_bytes}")
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, False)
@@ -323,8 +342,8 @@ def _connect(path: str) -> sqlite3.Connection:
 
 def _schema(connection: sqlite3.Connection) -> tuple[dict[str, str], dict[int, str]]:
     rows = connection.execute("SELECT type, name, tbl_name, rootpage FROM main.sqlite_master").fetchall()
-    names = {_fold(name): name for kind, name, _, _ in rows if kind in ("table", "view")}
-    pages = {page: _fold(table) for kind, _, table, page in rows if kind in ("table", "index") and page}
+    names = {fold(name): name for kind, name, _, _ in rows if kind in ("table", "view")}
+    pages = {page: fold(table) for kind, _, table, page in rows if kind in ("table", "index") and page}
     # A first use of these registers them, which the guard would refuse as a change of the schema.
     for function in SQLITE_TABLE_FUNCTIONS:
         with contextlib.suppress(sqlite3.OperationalError):
@@ -343,7 +362,7 @@ def _grant(connection: sqlite3.Connection, terms: Mapping[str, Any], names: Mapp
     return Grant(tables=tables, columns_except=excepted | derived_columns(connection, names, excepted))
 
 
-def _described(action: int, first: str | None, second: str | None) -> str:
+def described(action: int, first: str | None, second: str | None) -> str:
     """What was denied, in the statement's own words where they are the caller's."""
     if action == sqlite3.SQLITE_READ:
         return f"read {first}"
@@ -360,11 +379,11 @@ def _decoded(reading: Reading, content: bytes) -> str:
         return content.decode("utf-8", "replace")
 
 
-def _plain(error: BaseException) -> str:
+def plain(error: BaseException) -> str:
     return str(error).strip().rstrip(".")[:300] or type(error).__name__
 
 
-def _fold(name: str) -> str:
+def fold(name: str) -> str:
     """A name as SQLite compares it: only ASCII letters have no case."""
     return name.translate(_ASCII_LOWER)
 

@@ -20,7 +20,7 @@ version: 1
 role: clerk
 tools:
   change_database:
-    resources: {database: [shop, local]}
+    resources: {database: [shop]}
     %s:
       - sql: {tables: [stock, prices], columns_except: [stock.secret], max_rows: 3, operations: [insert, update]}
   query_database:
@@ -145,8 +145,7 @@ def clerk(
 
     def open_session(effect: str = "allow", **options: Any) -> Any:
         resources = installation.folder / "resources.yaml"
-        local = "  local: {kind: sqlite, path: shop.sqlite}\n"
-        resources.write_text(resources_text(postgres, "writer") + local)
+        resources.write_text(resources_text(postgres, "writer"))
         pool = PoolTerms(min_idle=0)
         return installation.runtime(POLICY % effect, resources=resources, pool=pool, **options).session()
 
@@ -181,10 +180,6 @@ def test_the_line_changes_what_is_granted_and_refuses_its_neighbours(
     ):  # fmt: skip
         result = ask(session, sql)
         assert (result.status, result.code) == (status, code), (sql, result)
-    sqlite = session.call("change_database", {"database": "local", "sql": "DELETE FROM stock WHERE id = 1"})
-    assert sqlite.code in ("sql.not_changeable", "policy.no_match")
-    sqlite = session.call("change_database", {"database": "local", "sql": "UPDATE stock SET amount = 1 WHERE id = 1"})
-    assert (sqlite.status, sqlite.code) == ("blocked", "sql.not_changeable")
     assert stock() == before
     done = ask(session, "UPDATE public.stock SET amount = $1 WHERE id = $2 RETURNING amount", parameters=[70, 1])
     assert (done.status, done.data["changed_rows"], done.data["rows"]) == ("ok", 1, [[70]])

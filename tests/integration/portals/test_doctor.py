@@ -62,6 +62,7 @@ def test_resources_that_work_are_said_to(
     (tmp_path / "scratch").mkdir()
     code, found = doctor(tmp_path, database(postgres, "reader") + f"""
   local: {{kind: sqlite, path: local.sqlite}}
+  changed: {{kind: sqlite, path: local.sqlite, access: rw}}
 endpoints:
   wiki: {{url: "{mediawiki["en"].url}", key: {{secret: {{env: T_KEY}}}}}}
 mailboxes:
@@ -79,10 +80,23 @@ workspaces:
 """)  # fmt: skip
     assert code == 0, found
     assert {name: [verdict for verdict, _ in items] for name, items in found.items()} == {
-        "database shop": ["ok"], "database local": ["ok"], "endpoint wiki": ["ok"], "mailbox team": ["ok"],
+        "database shop": ["ok"], "database local": ["ok"], "database changed": ["ok"],
+        "endpoint wiki": ["ok"], "mailbox team": ["ok"],
         "calendar team": ["ok"], "workspace scratch": ["ok"],
     }  # fmt: skip
+    assert [found[f"database {name}"][0][1] for name in ("local", "changed")] == [
+        "a SQLite file with 1 tables", "a SQLite file with 1 tables, which may be changed",
+    ]  # fmt: skip
     assert smtp.keeper.delivered == []
+
+
+def test_a_database_that_is_to_be_changed_and_is_locked_is_a_problem(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "local.sqlite", isolation_level=None)) as connection:
+        connection.executescript("CREATE TABLE t (x); BEGIN IMMEDIATE")
+        text = "databases:\n  {}: {{kind: sqlite, path: local.sqlite, access: {}}}"
+        assert doctor(tmp_path, text.format("read", "ro"))[0] == 0
+        code, found = doctor(tmp_path, text.format("changed", "rw"))
+    assert (code, found["database changed"][0]) == (3, ("problem", "database is locked"))
 
 
 @pytest.mark.parametrize(

@@ -108,3 +108,24 @@ def test_a_database_above_the_limit_is_refused_before_it_is_copied(
     monkeypatch.setattr(data, "MAX_BYTES", 4096)
     with pytest.raises(ResourceError, match="larger than 4096 bytes"):
         snapshots.current("shop", tmp_path / "shop.db")
+
+
+def test_a_snapshot_knows_whether_anybody_has_written_since_and_a_doubt_is_a_yes(
+    tmp_path: Path, snapshots: Snapshots
+) -> None:
+    path = tmp_path / "shop.sqlite"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("CREATE TABLE t (x)")
+    digest = snapshots.current("shop", path).file.sha256
+    assert snapshots.unchanged("shop", path, digest)
+    assert not snapshots.unchanged("shop", path, "0" * 64)
+    assert not snapshots.unchanged("other", path, digest)
+    writer.execute("BEGIN IMMEDIATE")
+    assert snapshots.unchanged("shop", path, digest)
+    writer.execute("INSERT INTO t VALUES (1)")
+    writer.execute("COMMIT")
+    assert not snapshots.unchanged("shop", path, digest)
+    assert snapshots.unchanged("shop", path, snapshots.current("shop", path).file.sha256)
+    writer.close()
+    path.rename(tmp_path / "away.sqlite")
+    assert not snapshots.unchanged("shop", path, digest)

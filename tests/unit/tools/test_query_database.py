@@ -216,7 +216,7 @@ def test_a_second_statement_is_refused(query: Query, sql: str) -> None:
 @pytest.mark.threat("R10")
 @pytest.mark.parametrize("sql", ["SELECT count(*) FROM sqlite_master", "SELECT sql FROM sqlite_master"])
 def test_the_authorizer_alone_hides_the_engines_tables(query: Query, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_reading, "_demand_pages", lambda *_: None)
+    monkeypatch.setattr(sqlite_reading, "demand_pages", lambda *_: None)
     assert code_of(query, sql) == "sql.not_granted"
 
 
@@ -267,7 +267,7 @@ def test_tables_outside_the_grant_are_not_readable_by_any_road(query: Query, sql
 
 def test_the_compiled_program_is_what_stops_a_join_by_using(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite 3.40 asks no authorizer there; without the look at the program the guess would be answered."""
-    monkeypatch.setattr(sqlite_reading, "_demand_pages", lambda *_: None)
+    monkeypatch.setattr(sqlite_reading, "demand_pages", lambda *_: None)
     sql = "WITH guess(pw) AS (SELECT 'hunter2') SELECT 1 FROM guess JOIN secret USING (pw)"
     if sqlite3.sqlite_version_info < (3, 41):
         assert query(sql, tables=GRANTED)["row_count"] == 1

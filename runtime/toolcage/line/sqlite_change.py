@@ -1,0 +1,405 @@
+"""Makes the change that a cage proposes for a SQLite database: all of it in one transaction, or nothing.
+
+The statement of the model has run in the cage, on a copy; it never runs here. What runs here is made from the facts of
+the call and the database's own schema: names quoted, values bound, one row each. Under the write lock each row must
+still be what it was in the snapshot, and meet the plain conditions of the call; then the rows are written, where the
+database's triggers, constraints and foreign keys take effect, and counted with all that those changed; then COMMIT.
+Anything else undoes it: too many rows, a rule of the database, a lock that does not come free, the deadline, a call
+that was cancelled. A process that dies before COMMIT leaves a journal, which the next one to open the file rolls back.
+
+A statement that looks at more than the rows it changes is made only if nobody wrote to the file since the snapshot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn
+from urllib.parse import quote
+
+from toolcage.errors import Refused, ResourceError
+from toolcage.facts.sql_change import Condition, SqlChange
+from toolcage.line.sqlite_report import BadReport, Parameters, Row, plain_value, read_report
+from toolcage.tools.sql_answer import Answer
+from toolcage.tools.sqlite_derived import derived_columns
+from toolcage.tools.sqlite_rows import (
+    NoPlainTable,
+    Table,
+    cell,
+    fingerprint,
+    fold,
+    paired,
+    parts_of,
+    quoted,
+    read_table,
+)
+from toolcage.types import JSON, Refusal, SqlTerms, Status
+
+PROGRESS_OPS: Final = 1000
+MAX_CELL_BYTES: Final = 64 * 1024 * 1024
+LOOK_AGAIN_S: Final = 0.02
+TOLD_KEYS: Final = 20
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_RULES: Final = {
+    sqlite3.SQLITE_CONSTRAINT_CHECK: "a CHECK", sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: "a foreign key",
+    sqlite3.SQLITE_CONSTRAINT_NOTNULL: "a NOT NULL", sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: "the primary key",
+    sqlite3.SQLITE_CONSTRAINT_ROWID: "the primary key", sqlite3.SQLITE_CONSTRAINT_TRIGGER: "a trigger",
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE: "a UNIQUE",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the call may change, and what its answer may hold. `unchanged` says whether nobody has written to the file
+    since the snapshot that the cage saw; `given_up` whether the call is no longer wanted."""
+
+    path: Path
+    change: SqlChange
+    terms: SqlTerms | None
+    parameters: Parameters
+    limit: int
+    max_bytes: int
+    unchanged: Callable[[], bool]
+    given_up: Callable[[], bool]
+    seconds: float
+
+    @property
+    def most(self) -> int:
+        """How many rows may change, with those that the database changes by itself."""
+        granted = None if self.terms is None else self.terms.max_rows
+        return max(1, min(self.limit, granted or 1000))
+
+
+@dataclass(slots=True)
+class Account:
+    """What was done, for the audit. `state` is `undone` until COMMIT has been asked for."""
+
+    state: str = "undone"
+    rows: int = 0
+    changed: int = 0
+    keys: list[int] = field(default_factory=list)
+    detail: str = ""
+
+    def text(self) -> str:
+        """For the operator."""
+        keys = f"; rowids {', '.join(map(str, self.keys))}" if self.keys else ""
+        told = f"{self.state}: {self.rows} rows by the statement, {self.changed} in all{keys}"
+        return f"{told}; {self.detail}" if self.detail else told
+
+
+def make_change(order: Order, data: JSON, account: Account) -> dict[str, Any]:
+    """The answer to a change that was made. Raises Refused, and nothing was changed then, but for
+    `sql.outcome_unknown`."""
+    try:
+        rows = read_report(data, order.change, order.parameters, order.most)
+        connection = _connect(order)
+        try:
+            return _Transaction(connection, order, account).run(rows)
+        finally:
+            connection.close()
+    except BadReport as error:
+        account.detail = f"the cage's report was refused: {error}"
+        raise _refused("sql.bad_report", "The sandbox proposed another change than the call's, so none was made.",
+                       None, operator=str(error)) from None  # fmt: skip
+
+
+def _connect(order: Order) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(
+            f"file:{quote(str(order.path))}?mode=rw", uri=True, isolation_level=None, cached_statements=0, timeout=0
+        )
+    except sqlite3.Error as error:
+        raise _unusable(error) from error
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.text_factory = lambda content: content.decode("utf-8", "replace")
+    until = time.monotonic() + order.seconds
+    connection.set_progress_handler(lambda: int(order.given_up() or time.monotonic() > until), PROGRESS_OPS)
+    return connection
+
+
+class _Transaction:
+    def __init__(self, connection: sqlite3.Connection, order: Order, account: Account) -> None:
+        self._connection = connection
+        self._order = order
+        self._account = account
+        self._until = time.monotonic() + order.seconds
+        self._unchanged = False
+        self._hidden: frozenset[str] = frozenset()
+
+    def run(self, rows: Sequence[Row]) -> dict[str, Any]:
+        try:
+            for setting in ("foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON", "temp_store=MEMORY"):
+                self._connection.execute(f"PRAGMA {setting}")
+            self._patiently("BEGIN IMMEDIATE")
+            answer = self._answer(rows)
+            if self._order.given_up():
+                raise _refused("call.cancelled", "the call was cancelled", None, status="cancelled", retryable=True)
+            self._commit()
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+        finally:
+            if self._connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):  # closing the connection undoes it too
+                    self._connection.execute("ROLLBACK")
+        return answer
+
+    def _answer(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Everything but the end."""
+        order, change = self._order, self._order.change
+        self._unchanged = order.unchanged()
+        if change.reads_others and not self._unchanged:
+            raise _meanwhile()
+        plan = self._plan()
+        for row in rows:
+            self._verify(row, plan)
+        before = self._connection.total_changes
+        returned = [self._write(row, plan) for row in rows]
+        self._account.rows, self._account.changed = len(rows), self._connection.total_changes - before
+        self._account.keys = [key for row in rows for key in row.key if isinstance(key, int)][:TOLD_KEYS]
+        if self._account.changed > order.most:
+            raise _refused(
+                "sql.too_many_rows", f"More than {order.most} rows would change, so none did.",
+                "Count what the database changes by itself too; if that many are meant, pass `limit`, as far as the"
+                " grant allows.",
+            )  # fmt: skip
+        return self._told(returned, rows, plan)
+
+    # -- what may be done, by the schema as it is now
+
+    def _plan(self) -> _Plan:
+        order, change = self._order, self._order.change
+        try:
+            table = read_table(self._connection, change.table)
+        except NoPlainTable as error:
+            raise _refused("sql.not_changeable", "What would change is no ordinary table, or does not exist.",
+                           "Use describe_database to see the tables.", operator=str(error)) from None  # fmt: skip
+        excepted = self._excepted()
+        hidden = {column for name, column in excepted if name == change.table}
+        columns = table.columns if change.columns is None else [_known(table.column(name)) for name in change.columns]
+        returning = [name for word in change.returning for name in self._returned(word, table)]
+        kinds = None if order.terms is None else order.terms.operations
+        if kinds is not None and change.operation not in kinds:
+            raise _not_granted()
+        if not self._is_granted(change.table) or hidden & {fold(name) for name in (*columns, *returning)}:
+            raise _not_granted()
+        for name in (*change.names, *(condition.column for condition in change.conditions)):
+            _known(table.readable(name))  # what is no column would be read as a text
+        return _Plan(table=table, columns=tuple(columns), returning=tuple(returning))
+
+    def _excepted(self) -> frozenset[tuple[str, str]]:
+        terms = self._order.terms
+        rows = self._connection.execute("SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view')")
+        names = {fold(str(name)): str(name) for (name,) in rows.fetchall()}
+        pairs = (pair.lower().rpartition(".") for pair in (terms.columns_except if terms else ()))
+        written = frozenset((table, column) for table, _, column in pairs)
+        excepted = written | derived_columns(self._connection, names, written)
+        self._hidden = frozenset(name for name in names if not self._is_granted(name)) | {name for _, name in excepted}
+        return excepted
+
+    def _is_granted(self, table: str) -> bool:
+        terms = self._order.terms
+        return terms is None or terms.tables is None or table in terms.tables
+
+    def _returned(self, word: str, table: Table) -> Sequence[str]:
+        return (*table.columns, *table.derived) if word == "*" else [_known(table.readable(word))]
+
+    # -- rows
+
+    def _verify(self, row: Row, plan: _Plan) -> None:
+        """The row is there, is what it was, and is one that the call speaks of."""
+        change = self._order.change
+        if change.operation == "insert":
+            return
+        if len(row.key) != len(plan.table.key):
+            raise BadReport("a key has another number of parts")
+        tests, bound = _conditions(change.conditions, plan.table, self._order.parameters)
+        selected = f"{tests}, {parts_of(plan.table.columns)}"
+        text = f"SELECT {selected} FROM main.{quoted(plan.table.name)} WHERE {plan.where}"  # noqa: S608 - quoted names
+        found = self._connection.execute(text, (*bound, *row.key)).fetchall()
+        if len(found) != 1 or fingerprint(plan.table.columns, paired(found[0][1:])) != row.before:
+            raise _meanwhile()
+        if not found[0][0]:
+            raise BadReport("a row does not meet the conditions of the call")
+
+    def _write(self, row: Row, plan: _Plan) -> tuple[Any, ...]:
+        """What RETURNING gives."""
+        if self._order.change.operation != "delete" and len(row.values) != len(plan.columns):
+            raise BadReport("a row has another number of values")
+        text = plan.statement(self._order.change.operation)
+        rows = self._connection.execute(text, (*row.values, *row.key)).fetchall()
+        if len(rows) == 1:
+            return tuple(rows[0])
+        if self._order.change.operation == "delete" and not self._is_there(row, plan):
+            return ()  # a key deleted it with another row of this change
+        raise _refused("sql.constraint", "The database itself kept a row from being changed.", None)
+
+    def _is_there(self, row: Row, plan: _Plan) -> bool:
+        text = f"SELECT 1 FROM main.{quoted(plan.table.name)} WHERE {plan.where}"  # noqa: S608 - quoted names
+        return bool(self._connection.execute(text, row.key).fetchall())
+
+    def _told(self, returned: Sequence[tuple[Any, ...]], rows: Sequence[Row], plan: _Plan) -> dict[str, Any]:
+        """The answer. Rows stand in the order of their keys: that in which the engine met them may tell of a column
+        that is not granted."""
+        change, order = self._order.change, self._order
+        context = {"sql": {"max_rows": order.most}, "limits": {"max_bytes": order.max_bytes}}
+        answer = Answer(context, order.most)
+        answer.begin(plan.returning)
+        kinds = ["null"] * len(plan.returning)
+        truncated = False
+        if plan.returning:
+            paired_rows = sorted(zip(rows, returned, strict=True), key=lambda both: [_sortable(k) for k in both[0].key])
+            for _, values in paired_rows:
+                cells = [cell(value, kinds, place, answer) for place, value in enumerate(values)]
+                truncated = truncated or (bool(cells) and not answer.took(cells))
+        told = answer.finished(list(zip(plan.returning, kinds, strict=True)), truncated=truncated)
+        return {"operation": change.operation, "changed_rows": self._account.changed, **told}
+
+    # -- the ends
+
+    def _patiently(self, text: str) -> None:
+        """Runs a statement that needs a lock, again and again until the deadline."""
+        while True:
+            try:
+                self._connection.execute(text)
+                return
+            except sqlite3.OperationalError as error:
+                if _primary(error) not in _BUSY:
+                    raise
+                if self._order.given_up() or time.monotonic() > self._until:
+                    raise
+            time.sleep(LOOK_AGAIN_S)
+
+    def _commit(self) -> None:
+        self._account.state = "unknown"
+        try:
+            self._patiently("COMMIT")
+        except sqlite3.Error as error:
+            if _primary(error) == sqlite3.SQLITE_IOERR:
+                self._account.detail = str(error)
+                raise _refused(
+                    "sql.outcome_unknown", "The disk failed while the change was made final: it may have been made.",
+                    "Look at the rows with query_database before you send it again.", operator=str(error),
+                ) from error  # fmt: skip
+            self._account.state = "undone"
+            raise
+        self._account.state = "committed"
+
+    def _failure(self, error: sqlite3.Error) -> Refused:
+        self._account.detail = str(error)
+        primary = _primary(error)
+        if primary in _BUSY:
+            return _refused("sql.locked", "Somebody else is writing to the database, so nothing was changed.",
+                            "Send it again.", retryable=True)  # fmt: skip
+        if primary == sqlite3.SQLITE_INTERRUPT:
+            return _refused("sql.timeout", "The change took too long and was undone.", "Change fewer rows at a time.")
+        if primary == sqlite3.SQLITE_CONSTRAINT:
+            return self._against_a_rule(error)
+        if primary in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_RANGE):
+            return _refused("sql.error", self._shown(error, "the database refused the change"), "Correct the values.")
+        return _unusable(error)
+
+    def _against_a_rule(self, error: sqlite3.Error) -> Refused:
+        if not self._unchanged:  # in the snapshot no key stood against it, perhaps
+            return _refused(
+                "sql.changed_meanwhile",
+                self._shown(error, "The database changed meanwhile, and the change is now against a rule of it"),
+                "Look at the rows, then send it again.", retryable=True,
+            )  # fmt: skip
+        rule = _RULES.get(getattr(error, "sqlite_errorcode", 0), "a rule")
+        return _refused("sql.constraint", self._shown(error, f"{rule} of the database is against it"),
+                        "Correct the values.")  # fmt: skip
+
+    def _shown(self, error: sqlite3.Error, otherwise: str) -> str:
+        """The engine's words, unless they name what the caller may not see."""
+        text = str(error).strip().rstrip(".")[:300]
+        words = set(re.findall(r"\w+", fold(text)))
+        spelled = any(name in words or (not re.fullmatch(r"\w+", name) and name in fold(text)) for name in self._hidden)
+        return f"{otherwise}." if spelled or not text else f"{text}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """One call's table and columns, by their stored names."""
+
+    table: Table
+    columns: tuple[str, ...]
+    returning: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        return " AND ".join(f"{quoted(name)} = ?" for name in self.table.key)
+
+    def statement(self, operation: str) -> str:
+        """The statement for one row: values first, then the key. ABORT: whatever the schema says of conflicts, no other
+        row is replaced and none left out."""
+        name = f"main.{quoted(self.table.name)}"
+        returning = f" RETURNING {', '.join(map(quoted, self.returning)) if self.returning else '1'}"
+        if operation == "insert":
+            listed = ", ".join(map(quoted, self.columns))
+            marks = ", ".join("?" * len(self.columns))
+            values = f"({listed}) VALUES ({marks})" if self.columns else "DEFAULT VALUES"
+            return f"INSERT OR ABORT INTO {name} {values}{returning}"
+        if operation == "update":
+            sets = ", ".join(f"{quoted(column)} = ?" for column in self.columns)
+            return f"UPDATE OR ABORT {name} SET {sets} WHERE {self.where}{returning}"  # noqa: S608 - quoted names
+        return f"DELETE FROM {name} WHERE {self.where}{returning}"  # noqa: S608 - quoted names
+
+
+def _conditions(conditions: Sequence[Condition], table: Table, parameters: Parameters) -> tuple[str, list[Any]]:
+    """One SQL expression that is true for a row that meets them all."""
+    tests, bound = ["1"], []
+    for condition in conditions:
+        values = [plain_value(plain, parameters) for plain in condition.values]
+        marks = {"IN": f"({', '.join('?' * len(values))})", "BETWEEN": "? AND ?"}.get(condition.comparison, "?")
+        tests.append(f"({quoted(_known(table.readable(condition.column)))} {condition.comparison} {marks})")
+        bound += values
+    return f"({' AND '.join(tests)})", bound
+
+
+def _known(name: str | None) -> str:
+    if name is None:
+        raise _not_granted()
+    return name
+
+
+def _sortable(value: Any) -> tuple[int, Any]:
+    if isinstance(value, int | float):
+        return 1, value
+    return (2, value) if isinstance(value, str) else (3, value) if isinstance(value, bytes) else (0, 0)
+
+
+def _primary(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _not_granted() -> Refused:
+    return _refused(
+        "sql.not_granted", "A table or column of the statement does not exist or is not granted.",
+        "Use describe_database to see tables and columns.",
+    )  # fmt: skip
+
+
+def _meanwhile() -> Refused:
+    return _refused(
+        "sql.changed_meanwhile", "The database was changed by somebody else meanwhile, so nothing was changed.",
+        "Look at the rows, then send it again.", retryable=True,
+    )  # fmt: skip
+
+
+def _unusable(error: sqlite3.Error) -> NoReturn:
+    raise ResourceError(f"a database file cannot be changed: {error}") from error
+
+
+def _refused(
+    code: str, message: str, hint: str | None, *, status: Status = "tool_error", operator: str | None = None,
+    retryable: bool = False,
+) -> Refused:  # fmt: skip
+    return Refused(
+        Refusal(status=status, code=code, message=message, hint=hint, operator=operator, retryable=retryable)
+    )
