@@ -12,6 +12,7 @@ import pytest
 import toolcage
 from toolcage import DeclarationError
 from toolcage.line import means
+from toolcage.tools import CalculatorTool, CodeExecutionTool, DatabaseTool
 from toolcage.tools.registry import ToolRegistry
 from toolcage.types import SandboxTerms
 
@@ -61,6 +62,17 @@ def test_a_database_is_described_within_the_grant(analyst: Any) -> None:
     result = analyst.call("describe_database", {"database": "shop"})
     assert result.status == "ok", result
     assert {table["name"] for table in result.data["tables"]} >= {"orders"}
+
+
+def test_the_class_names_of_tutorials_are_calls_through_the_line(analyst: Any) -> None:
+    with pytest.raises(TypeError):
+        CalculatorTool().execute("1 + 1", "2")
+    assert CalculatorTool().execute(expression="2 ** 10").status == "denied"
+    with analyst:
+        assert CalculatorTool().execute(expression="2 ** 10").data["value"] == 1024
+        rows = DatabaseTool().execute({"database": "shop", "sql": "SELECT count(*) FROM orders"})
+        assert rows.data["rows"] == [[2]]
+        assert CodeExecutionTool().execute(code="1").code == "tool.unknown"
 
 
 REFUSED = {

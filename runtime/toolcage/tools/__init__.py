@@ -10,15 +10,41 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolcage.tools.tutorial_classes import ImageGenerationTool, WebSearchTool, WikipediaTool
+    from toolcage.tools.tutorial_classes import (
+        CalculatorTool,
+        CalendarTool,
+        CodeExecutionTool,
+        DatabaseTool,
+        EmailTool,
+        FileAnalysisTool,
+        ImageGenerationTool,
+        WebSearchTool,
+        WikipediaTool,
+    )
 
 _HOME = {
+    "CalculatorTool": "toolcage.tools.tutorial_classes",
+    "CalendarTool": "toolcage.tools.tutorial_classes",
+    "CodeExecutionTool": "toolcage.tools.tutorial_classes",
+    "DatabaseTool": "toolcage.tools.tutorial_classes",
+    "EmailTool": "toolcage.tools.tutorial_classes",
+    "FileAnalysisTool": "toolcage.tools.tutorial_classes",
     "ImageGenerationTool": "toolcage.tools.tutorial_classes",
     "WebSearchTool": "toolcage.tools.tutorial_classes",
     "WikipediaTool": "toolcage.tools.tutorial_classes",
 }
 
-__all__ = ["ImageGenerationTool", "WebSearchTool", "WikipediaTool"]
+__all__ = [
+    "CalculatorTool",
+    "CalendarTool",
+    "CodeExecutionTool",
+    "DatabaseTool",
+    "EmailTool",
+    "FileAnalysisTool",
+    "ImageGenerationTool",
+    "WebSearchTool",
+    "WikipediaTool",
+]
 
 
 def __getattr__(name: str) -> Any:

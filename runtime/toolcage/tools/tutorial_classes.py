@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import os
 
+from toolcage.tools.analyze_file import AnalyzeFile
+from toolcage.tools.calculate_expression import CalculateExpression
+from toolcage.tools.execute_python import ExecutePython
 from toolcage.tools.generate_image import GenerateImage
+from toolcage.tools.list_events import ListEvents
+from toolcage.tools.query_database import QueryDatabase
 from toolcage.tools.search_web import PARAMETERS, PROPERTIES, SearchWeb
 from toolcage.tools.search_wikipedia import SearchWikipedia
+from toolcage.tools.send_email import SendEmail
 
 KEY_VARIABLE = "TAVILY_API_KEY"
 
@@ -35,3 +41,29 @@ class WikipediaTool(SearchWikipedia):
 
 class ImageGenerationTool(GenerateImage):
     """Makes pictures."""
+
+
+class CodeExecutionTool(ExecutePython):
+    """Runs a Python program."""
+
+
+class CalculatorTool(CalculateExpression):
+    """Evaluates an expression."""
+
+    name = "calculate"
+
+
+class DatabaseTool(QueryDatabase):
+    """Reads rows. Describing a database and changing rows are tools of their own."""
+
+
+class FileAnalysisTool(AnalyzeFile):
+    """Describes a data file."""
+
+
+class EmailTool(SendEmail):
+    """Sends a message. Reading a mailbox is a tool of its own."""
+
+
+class CalendarTool(ListEvents):
+    """Lists events. Making, changing and removing one are tools of their own."""

@@ -1,10 +1,12 @@
 """What the host is told about the built-in tools, and what a cage needs to run them."""
 
 import ast
+import subprocess
 import sys
 
 import pytest
 
+from toolcage import tools
 from toolcage.tools import ImageGenerationTool, WebSearchTool, WikipediaTool
 from toolcage.tools.analyze_file import AnalyzeFile
 from toolcage.tools.base import Tool, declaration_of
@@ -21,7 +23,7 @@ from toolcage.tools.list_files import ListFiles
 from toolcage.tools.query_database import QueryDatabase
 from toolcage.tools.read_email import ReadEmail
 from toolcage.tools.read_file import ReadFile
-from toolcage.tools.registry import ALIAS_ARGUMENTS, ALIASES
+from toolcage.tools.registry import ALIAS_ARGUMENTS, ALIASES, builtin_tools
 from toolcage.tools.search_web import SearchWeb
 from toolcage.tools.search_wikipedia import SearchWikipedia
 from toolcage.tools.send_email import SendEmail
@@ -105,6 +107,33 @@ def test_the_tutorials_classes_are_the_same_tools_by_their_names(monkeypatch: py
     assert ImageGenerationTool().name == "generate_image"
     properties = declaration_of(WebSearchTool())["parameters"]["properties"]
     assert properties["num_results"]["default"] == ALIAS_ARGUMENTS["web_search"]["num_results"] == 3
+
+
+def test_every_class_name_of_tutorials_is_a_built_in_tool_by_its_name_or_its_alias(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TAVILY_API_KEY", "set")
+    assert tools.__all__ == [
+        "CalculatorTool", "CalendarTool", "CodeExecutionTool", "DatabaseTool", "EmailTool", "FileAnalysisTool",
+        "ImageGenerationTool", "WebSearchTool", "WikipediaTool",
+    ]  # fmt: skip
+    called = {name: getattr(tools, name)().name for name in tools.__all__}
+    assert {ALIASES.get(name, name) for name in called.values()} == {
+        "calculate_expression", "list_events", "execute_python", "query_database", "send_email", "analyze_file",
+        "generate_image", "search_web", "search_wikipedia",
+    }  # fmt: skip
+    for name, made in called.items():
+        built_in = builtin_tools()[ALIASES.get(made, made)].declaration
+        declared = declaration_of(getattr(tools, name)())
+        assert declared["effects"] == sorted(built_in.effects), name
+        assert declared["parameters"]["properties"].keys() == built_in.parameters["properties"].keys(), name  # type: ignore[index,call-overload,union-attr]
+
+
+def test_no_other_name_is_found_among_the_tools_and_none_is_loaded_ahead() -> None:
+    with pytest.raises(AttributeError):
+        tools.ShellTool  # noqa: B018
+    program = "import sys, toolcage.tools; assert 'toolcage.tools.tutorial_classes' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_a_web_search_without_a_key_in_the_environment_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
