@@ -58,7 +58,7 @@ class SqlChange:
     tuple for each row of VALUES, in an UPDATE one for SET; None stands for what is not plain, and for all of an INSERT
     from a query. `names` are all columns that the statement names, where it has no other table. `returning` are columns
     of RETURNING, `*` for all; `returns_more`: it returns something else than columns. `reads_others`: what changes may
-    depend on more than the rows that change.
+    depend on more than the rows that change; `tables` are all that the statement names.
     """
 
     operation: Operation
@@ -70,6 +70,12 @@ class SqlChange:
     returning: tuple[str, ...] = ()
     returns_more: bool = False
     reads_others: bool = False
+    tables: frozenset[str] = frozenset()
+
+    @property
+    def computes(self) -> bool:
+        """Whether it writes a value that is not plain."""
+        return self.values is None or any(value is None for row in self.values for value in row)
 
 
 def read_change(tree: exp.Expr, places: Sequence[int], tables: frozenset[str]) -> SqlChange | None:
@@ -85,6 +91,7 @@ class _Reader:
     def __init__(self, tree: exp.Expr, places: Sequence[int], tables: frozenset[str]) -> None:
         self._tree = tree
         self._nodes = list(tree.walk())
+        self._tables = tables
         self._order = {place: number for number, place in enumerate(sorted(places))}
         target = tree.this.this if type(tree.this).__name__ == "Schema" else tree.this
         self._table = _fold(target.this.name)
@@ -104,7 +111,7 @@ class _Reader:
             conditions=tuple(self._conditions()),
             names=frozenset(self._names()) if self._alone else frozenset(),
             returning=tuple(name for name in returning if name), returns_more=None in returning,
-            reads_others=not self._alone,
+            reads_others=not self._alone, tables=self._tables,
         )  # fmt: skip
 
     def _check_parameters(self) -> None:

@@ -57,7 +57,7 @@ class Changing:
             given_up=self.given_up,
             seconds=seconds,
         )
-        account, code = Account(), "broken"
+        account, code = Account(), "resource.unusable"
         began = time.monotonic()
         try:
             answer = make_change(order, data, account)

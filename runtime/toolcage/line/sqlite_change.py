@@ -4,8 +4,9 @@ The statement of the model has run in the cage, on a copy; it never runs here. W
 the call and the database's own schema: names quoted, values bound, one row each. Under the write lock each row must
 still be what it was in the snapshot, and meet the plain conditions of the call; then the rows are written, where the
 database's triggers, constraints and foreign keys take effect, and counted with all that those changed; then COMMIT.
-Anything else undoes it: too many rows, a rule of the database, a lock that does not come free, the deadline, a call
-that was cancelled. A process that dies before COMMIT leaves a journal, which the next one to open the file rolls back.
+Anything else undoes it: too many rows, a rule of the database, a trigger that changes what a later row is made from, a
+lock that does not come free, the deadline, a call that was cancelled. A process that dies before COMMIT leaves a
+journal, which the next one to open the file rolls back.
 
 A statement that looks at more than the rows it changes is made only if nobody wrote to the file since the snapshot.
 """
@@ -130,6 +131,8 @@ class _Transaction:
         self._account = account
         self._until = time.monotonic() + order.seconds
         self._unchanged = False
+        self._seen: dict[Row, Any] = {}
+        self._moved: set[str] = set()
         self._hidden: frozenset[str] = frozenset()
 
     def run(self, rows: Sequence[Row]) -> dict[str, Any]:
@@ -159,7 +162,11 @@ class _Transaction:
         for row in rows:
             self._verify(row, plan)
         before = self._connection.total_changes
+        self._watch(plan)
         returned = [self._write(row, plan) for row in rows]
+        self._connection.set_authorizer(None)
+        if len(rows) > 1 and change.reads_others and change.computes and self._moved & change.tables:
+            raise _moved()
         self._account.rows, self._account.changed = len(rows), self._connection.total_changes - before
         self._account.keys = [key for row in rows for key in row.key if isinstance(key, int)][:TOLD_KEYS]
         if self._account.changed > order.most:
@@ -180,22 +187,24 @@ class _Transaction:
             raise _refused("sql.not_changeable", "What would change is no ordinary table, or does not exist.",
                            "Use describe_database to see the tables.", operator=str(error)) from None  # fmt: skip
         excepted = self._excepted()
-        hidden = {column for name, column in excepted if name == change.table}
+        hidden = {column for name, column in excepted if name == change.table.lower()}
         columns = table.columns if change.columns is None else [_known(table.column(name)) for name in change.columns]
         returning = [name for word in change.returning for name in self._returned(word, table)]
         kinds = None if order.terms is None else order.terms.operations
         if kinds is not None and change.operation not in kinds:
             raise _not_granted()
-        if not self._is_granted(change.table) or hidden & {fold(name) for name in (*columns, *returning)}:
+        if not self._is_granted(change.table) or hidden & {name.lower() for name in (*columns, *returning)}:
             raise _not_granted()
         for name in (*change.names, *(condition.column for condition in change.conditions)):
             _known(table.readable(name))  # what is no column would be read as a text
-        return _Plan(table=table, columns=tuple(columns), returning=tuple(returning))
+        named = [column for column in table.columns if change.reads_others or fold(column) in change.names]
+        named = named if change.computes and change.operation == "update" else []
+        return _Plan(table=table, columns=tuple(columns), returning=tuple(returning), looked_at=tuple(named))
 
     def _excepted(self) -> frozenset[tuple[str, str]]:
         terms = self._order.terms
         rows = self._connection.execute("SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view')")
-        names = {fold(str(name)): str(name) for (name,) in rows.fetchall()}
+        names = {str(name).lower(): str(name) for (name,) in rows.fetchall()}
         pairs = (pair.lower().rpartition(".") for pair in (terms.columns_except if terms else ()))
         written = frozenset((table, column) for table, _, column in pairs)
         excepted = written | derived_columns(self._connection, names, written)
@@ -226,11 +235,36 @@ class _Transaction:
             raise _meanwhile()
         if not found[0][0]:
             raise BadReport("a row does not meet the conditions of the call")
+        self._seen[row] = self._named(row, plan)
+
+    def _named(self, row: Row, plan: _Plan) -> Any:
+        """The columns of a row that an expression of the statement may look at, now."""
+        if not plan.looked_at:
+            return None
+        text = f"SELECT {parts_of(plan.looked_at)} FROM main.{quoted(plan.table.name)} WHERE {plan.where}"  # noqa: S608
+        return self._connection.execute(text, row.key).fetchall()
+
+    def _watch(self, plan: _Plan) -> None:
+        """Notes the tables that the database changes by itself, with each statement of ours. Forbids nothing: what
+        triggers do is the owner's."""
+        own = {"insert": sqlite3.SQLITE_INSERT, "update": sqlite3.SQLITE_UPDATE, "delete": sqlite3.SQLITE_DELETE}
+        written = {fold(column) for column in plan.columns}
+
+        def note(action: int, first: str | None, second: str | None, _: str | None, source: str | None) -> int:
+            if action in own.values() and first is not None:
+                mine = action == own[self._order.change.operation] and fold(first) == self._order.change.table
+                if source is not None or not mine or (second is not None and fold(second) not in written):
+                    self._moved.add(fold(first))
+            return sqlite3.SQLITE_OK
+
+        self._connection.set_authorizer(note)
 
     def _write(self, row: Row, plan: _Plan) -> tuple[Any, ...]:
         """What RETURNING gives."""
         if self._order.change.operation != "delete" and len(row.values) != len(plan.columns):
             raise BadReport("a row has another number of values")
+        if self._seen.get(row) != self._named(row, plan):
+            raise _moved()
         text = plan.statement(self._order.change.operation)
         rows = self._connection.execute(text, (*row.values, *row.key)).fetchall()
         if len(rows) == 1:
@@ -325,11 +359,12 @@ class _Transaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """One call's table and columns, by their stored names."""
+    """One call's table and columns, by their stored names. `looked_at` are those that an expression may depend on."""
 
     table: Table
     columns: tuple[str, ...]
     returning: tuple[str, ...]
+    looked_at: tuple[str, ...]
 
     @property
     def where(self) -> str:
@@ -389,6 +424,14 @@ def _meanwhile() -> Refused:
     return _refused(
         "sql.changed_meanwhile", "The database was changed by somebody else meanwhile, so nothing was changed.",
         "Look at the rows, then send it again.", retryable=True,
+    )  # fmt: skip
+
+
+def _moved() -> Refused:
+    """The cage saw no trigger and no key at work: what it made of a row would not be what the statement makes of it."""
+    return _refused(
+        "sql.constraint", "A trigger or key of the database changes what other rows of this statement are made from.",
+        "Change one row at a time.",
     )  # fmt: skip
 
 

@@ -206,6 +206,40 @@ def test_the_file_is_afterwards_what_the_statement_itself_would_have_made_of_it(
     assert dump(file) == dump(other)
 
 
+ALONE = [
+    "UPDATE stock SET amount = amount + 1 WHERE id IN (1, 2)",
+    "UPDATE stock SET amount = (SELECT count(*) FROM log WHERE what <> stock.id) WHERE id IN (1, 2)",
+    "UPDATE stock SET name = n.x FROM (SELECT id AS i, amount || 'x' AS x FROM stock) AS n WHERE stock.id = n.i"
+    " AND n.i < 3",
+    "INSERT INTO log SELECT count(*) OVER () + (SELECT count(*) FROM settings WHERE k <> stock.name) FROM stock"
+    " WHERE id < 3",
+]
+
+
+@pytest.mark.parametrize("sql", ALONE)
+def test_rows_that_a_trigger_makes_depend_on_each_other_are_changed_one_at_a_time_only(
+    change: Change, file: Path, sql: str
+) -> None:
+    change(sql, limit=9)
+    script(
+        file,
+        """
+        CREATE TRIGGER spread AFTER UPDATE ON stock WHEN NEW.id = 1 BEGIN
+            UPDATE stock SET amount = amount + 100 WHERE id = 2; INSERT INTO log VALUES (7);
+        END;
+        CREATE TRIGGER more AFTER INSERT ON log BEGIN INSERT INTO settings VALUES (random(), 1); END;
+        """,
+    )
+    before = dump(file)
+    with pytest.raises(Refused) as caught:
+        change(sql, limit=99)
+    assert caught.value.refusal.code == "sql.constraint"
+    assert "one row at a time" in str(caught.value.refusal.hint)
+    assert dump(file) == before
+    change(sql.replace("(1, 2)", "(1)").replace("< 3", "= 1"), limit=99)
+    change("UPDATE stock SET amount = 4 WHERE id IN (1, 2)", limit=99)
+
+
 def test_rows_stand_in_the_order_of_their_keys_and_text_that_is_no_utf8_stays_what_it_is(
     change: Change, file: Path
 ) -> None:
