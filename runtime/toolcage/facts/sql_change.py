@@ -2,8 +2,9 @@
 
 Of a SQLite statement the host must know this much without running it: the statement itself runs in a cage, on a copy,
 and what the cage then proposes is held against what is read here. A *plain* value stands in the call, as a literal or
-as a parameter; so does a plain condition, one of those that AND joins at the top of the WHERE, between a column of the
-table and plain values. What is not plain (an expression, a subquery, OR) is left out here and is the cage's word.
+as a parameter; a plain condition is one of those that AND joins at the top of the WHERE, and compares columns of the
+table with plain values and nothing else, in whatever way AND, OR and NOT join that. What is not plain (an expression,
+a function, a subquery) is left out here and is the cage's word.
 
 Refuses what would make these uncertain: parameters of a style that the engine and the parser count differently. Trusts
 the tree that `sql` has walked. Source: sqlite.org/lang_expr.html#varparam.
@@ -49,6 +50,23 @@ class Condition:
     comparison: Comparison
     values: tuple[Plain, ...]
 
+    def columns(self) -> Iterator[str]:
+        """The columns that it looks at."""
+        yield self.column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """Plain conditions that a word joins: one for NOT, two for AND and OR."""
+
+    word: Literal["AND", "OR", "NOT"]
+    parts: tuple[Condition | Joined, ...]
+
+    def columns(self) -> Iterator[str]:
+        """The columns that it looks at."""
+        for part in self.parts:
+            yield from part.columns()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlChange:
@@ -65,7 +83,7 @@ class SqlChange:
     table: str
     columns: tuple[str, ...] | None = ()
     values: tuple[tuple[Plain | None, ...], ...] | None = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition | Joined, ...] = ()
     names: frozenset[str] = frozenset()
     returning: tuple[str, ...] = ()
     returns_more: bool = False
@@ -162,7 +180,7 @@ class _Reader:
 
     # -- conditions
 
-    def _conditions(self) -> Iterator[Condition]:
+    def _conditions(self) -> Iterator[Condition | Joined]:
         where = self._tree.args.get("where")
         waiting = [] if where is None else [where.this]
         while waiting:
@@ -175,13 +193,25 @@ class _Reader:
             elif (found := self._condition(node)) is not None:
                 yield found
 
-    def _condition(self, node: Any) -> Condition | None:
+    def _condition(self, node: Any) -> Condition | Joined | None:
         kind = type(node).__name__
+        if kind == "Paren":
+            return self._condition(node.this)
         if kind == "Not":
             inner = node.this
             if type(inner).__name__ == "Is" and type(inner.args["expression"]).__name__ == "Null":
                 return self._made(inner.this, "IS NOT", [inner.args["expression"]])
-            return None
+            return self._joined("NOT", [inner])
+        if kind in ("And", "Or"):
+            return self._joined("AND" if kind == "And" else "OR", [node.this, node.args["expression"]])
+        return self._compared(node, kind)
+
+    def _joined(self, word: Literal["AND", "OR", "NOT"], nodes: Sequence[Any]) -> Joined | None:
+        found = [self._condition(node) for node in nodes]
+        parts = tuple(part for part in found if part is not None)
+        return Joined(word=word, parts=parts) if len(parts) == len(nodes) else None
+
+    def _compared(self, node: Any, kind: str) -> Condition | None:
         if kind == "In":
             others = [key for key, value in node.args.items() if value and key not in ("this", "expressions")]
             return None if others else self._made(node.this, "IN", node.expressions)

@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn
 from urllib.parse import quote
 
 from toolcage.errors import Refused, ResourceError
-from toolcage.facts.sql_change import Condition, SqlChange
+from toolcage.facts.sql_change import Condition, Joined, SqlChange
 from toolcage.line.sqlite_report import BadReport, Parameters, Row, plain_value, read_report
 from toolcage.tools.sql_answer import Answer
 from toolcage.tools.sqlite_derived import derived_columns
@@ -195,7 +195,7 @@ class _Transaction:
             raise _not_granted()
         if not self._is_granted(change.table) or hidden & {name.lower() for name in (*columns, *returning)}:
             raise _not_granted()
-        for name in (*change.names, *(condition.column for condition in change.conditions)):
+        for name in (*change.names, *(name for condition in change.conditions for name in condition.columns())):
             _known(table.readable(name))  # what is no column would be read as a text
         named = [column for column in table.columns if change.reads_others or fold(column) in change.names]
         named = named if change.computes and change.operation == "update" else []
@@ -386,15 +386,23 @@ class _Plan:
         return f"DELETE FROM {name} WHERE {self.where}{returning}"  # noqa: S608 - quoted names
 
 
-def _conditions(conditions: Sequence[Condition], table: Table, parameters: Parameters) -> tuple[str, list[Any]]:
+def _conditions(
+    conditions: Sequence[Condition | Joined], table: Table, parameters: Parameters
+) -> tuple[str, list[Any]]:
     """One SQL expression that is true for a row that meets them all."""
-    tests, bound = ["1"], []
-    for condition in conditions:
-        values = [plain_value(plain, parameters) for plain in condition.values]
-        marks = {"IN": f"({', '.join('?' * len(values))})", "BETWEEN": "? AND ?"}.get(condition.comparison, "?")
-        tests.append(f"({quoted(_known(table.readable(condition.column)))} {condition.comparison} {marks})")
-        bound += values
+    bound: list[Any] = []
+    tests = ["1", *(_test(condition, table, parameters, bound) for condition in conditions)]
     return f"({' AND '.join(tests)})", bound
+
+
+def _test(condition: Condition | Joined, table: Table, parameters: Parameters, bound: list[Any]) -> str:
+    if isinstance(condition, Joined):
+        parts = [_test(part, table, parameters, bound) for part in condition.parts]
+        return f"(NOT {parts[0]})" if condition.word == "NOT" else f"({f' {condition.word} '.join(parts)})"
+    values = [plain_value(plain, parameters) for plain in condition.values]
+    bound += values
+    marks = {"IN": f"({', '.join('?' * len(values))})", "BETWEEN": "? AND ?"}.get(condition.comparison, "?")
+    return f"({quoted(_known(table.readable(condition.column)))} {condition.comparison} {marks})"
 
 
 def _known(name: str | None) -> str:

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from toolcage.facts.sql import read
-from toolcage.facts.sql_change import Condition, Plain, SqlChange
+from toolcage.facts.sql_change import Condition, Joined, Plain, SqlChange
 
 
 def change_of(text: str) -> SqlChange:
@@ -24,8 +24,9 @@ def test_marks_are_counted_as_the_engine_counts_them_wherever_the_tree_puts_them
     )
     change = change_of(text)
     assert change.values == ((Plain(parameter=0), Plain(parameter=1), Plain(parameter=2), None),)
-    places = {item.column: [value.parameter for value in item.values] for item in change.conditions}
-    assert places == {"e": [4, 5], "f": [6, 7], "g": [8]}
+    leaves = [part for item in change.conditions for part in (item.parts if isinstance(item, Joined) else (item,))]
+    places = {item.column: [value.parameter for value in item.values] for item in leaves}  # type: ignore[union-attr]
+    assert places == {"e": [4, 5], "f": [6, 7], "g": [8], "h": [9], "i": [10]}
     engine = sqlite3.connect(":memory:")
     engine.execute("CREATE TABLE t (a, b, c, d, e, f, g, h, i)")
     engine.execute("INSERT INTO t VALUES (0, 0, 0, 0, 'v4', 'v6x', 'v8', 'v9', 0)")
@@ -58,9 +59,9 @@ def test_plain_values_are_what_the_call_itself_holds() -> None:
         ("(id = 1) AND ((x <> 'a'))", [("id", "=", [1]), ("x", "<>", ["a"])]),
         ("t.id >= 1 AND main.t.x = 2", [("id", ">=", [1])]),
         ("id IS NULL AND x IS NOT NULL", [("id", "IS", [None]), ("x", "IS NOT", [None])]),
-        ("id NOT IN (1, 2) AND x IN (1, 2)", [("x", "IN", [1, 2])]),
-        ("id = 1 OR x = 2", []),
-        ("NOT id = 1", []),
+        ("x IN (1, 2) AND x LIKE 'a%'", [("x", "IN", [1, 2])]),
+        ("id = 1 OR lower(x) = 'a'", []),
+        ("NOT (id = 1 OR x = y)", []),
         ("id = x", []),
         ("1 = id", []),
         ("id + 1 = 2", []),
@@ -77,6 +78,17 @@ def test_only_conditions_that_every_changed_row_must_meet_are_plain(where: str, 
     assert sorted((item.column, item.comparison, [value.literal for value in item.values]) for item in conditions) == (
         sorted(found)  # type: ignore[type-var]
     )
+
+
+def test_plain_comparisons_are_plain_however_they_are_joined() -> None:
+    one, two = (Condition(column="id", comparison="=", values=(Plain(literal=value),)) for value in (1, 2))
+    assert change_of("DELETE FROM t WHERE id = 1 OR NOT (id = 2)").conditions == (
+        Joined(word="OR", parts=(one, Joined(word="NOT", parts=(two,)))),
+    )
+    assert change_of("DELETE FROM t WHERE id NOT IN (1) AND (id = 1 AND id = 2 OR id = 1)").conditions[1:] == (
+        Joined(word="NOT", parts=(Condition(column="id", comparison="IN", values=(Plain(literal=1),)),)),
+    )
+    assert [*change_of("DELETE FROM t WHERE a = 1 OR (b = 2 AND NOT c = 3)").conditions[0].columns()] == ["a", "b", "c"]
 
 
 def test_a_second_table_makes_bare_names_uncertain_and_what_changes_depend_on_more_than_its_rows() -> None:
