@@ -424,7 +424,7 @@ def row_two(report: dict[str, Any], path: Path) -> None:
 LIES: dict[str, tuple[str, Callable[[dict[str, Any], Path], None]]] = {
     "another row": ("UPDATE stock SET amount = 5 WHERE id = 1", row_two),
     "another row by a name": ("UPDATE stock SET amount = 5 WHERE name = 'thing 1' AND lower(name) <> ''", row_two),
-    "another row than either": ("UPDATE stock SET amount = 5 WHERE id = 1 OR NOT (amount < 9)", row_two),
+    "another row than either": ("UPDATE stock SET amount = 5 WHERE id = 1 OR NOT (amount < 10)", row_two),
     "another table": ("UPDATE stock SET amount = 5 WHERE id = 1", lambda it, _: it.update(table="settings")),
     "another kind": ("UPDATE stock SET amount = 5 WHERE id = 1", lambda it, _: it.update(operation="delete")),
     "a row twice": ("UPDATE stock SET amount = amount + 1 WHERE id = 1",
