@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import random
 import re
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -28,6 +30,7 @@ from toolcage.types import JSON, OutputTerms, freeze
 SIZE = 1_000_000
 _STREAM_BYTES = 1_000_000_000
 _RUNS = 5
+_PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 _TERMS = OutputTerms()
 _ALL = OutputTerms(redact=("secrets", "email", "iban", "card", "phone"))
 _WIDE = OutputTerms(max_bytes=16 * 1024 * 1024)
@@ -88,24 +91,30 @@ def run() -> dict[str, Any]:
 
 
 def stream(size_bytes: int) -> dict[str, Any]:
-    """A long output through `StreamCleaner`: its rate, and the most memory that it held (measured on a tenth)."""
+    """A long output through `StreamCleaner`: its rate, the memory of the process on the way, and the most that Python
+    held for it (measured on a tenth)."""
     began = time.thread_time()
-    _pour(size_bytes)
+    resident = _pour(size_bytes)
     seconds = time.thread_time() - began
     tracemalloc.start()
     _pour(size_bytes // 10)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return {"MB": size_bytes / 1e6, "seconds": round(seconds, 1), "MB per second": round(size_bytes / seconds / 1e6, 1),
-            "peak KiB": peak // 1024}  # fmt: skip
+            "peak KiB": peak // 1024, "resident KiB after each fifth": ", ".join(map(str, resident))}  # fmt: skip
 
 
-def _pour(size_bytes: int) -> None:
-    chunk = (_WORDS["log"] * 320)[: 64 * 1024].encode()
+def _pour(size_bytes: int) -> list[int]:
+    """The process's resident KiB after each fifth of the stream."""
+    chunk = (_WORDS["log"] * 450)[: 64 * 1024].encode()
     cleaner = StreamCleaner(OutputTerms(max_bytes=2 * size_bytes), lambda _: None, _EXACT)
-    for _ in range(size_bytes // len(chunk)):
-        cleaner.feed(chunk)
+    resident: list[int] = []
+    for _ in range(5):
+        for _ in range(size_bytes // len(chunk) // 5):
+            cleaner.feed(chunk)
+        resident.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_KIB)
     cleaner.close()
+    return resident
 
 
 def _of(piece: str) -> str:

@@ -27,26 +27,27 @@ class Reader:
     not among those that are read."""
 
     def __init__(self, value: JSON, named: Callable[[str], bool], calls: Callable[[str, str], bool]) -> None:
-        self.names: dict[str, None] = {}
+        self.names: list[str] = []
         self.plain = True
         self._named = named
         self._calls = calls
         self._size = 0
         self._columns: dict[tuple[str, ...], int] = {}
+        self._known: set[str] = set()
         self._naming: set[str] = set()
+        self._given = 0
         self._numbers: list[int | float | None] = []
         self._open: list[Iterator[JSON]] = [iter((value,))]
 
     @property
     def whole(self) -> bool:
         """Whether everything was read."""
-        return not self._open
+        return not self._open and self._given == len(self.names)
 
     def read(self, most: int) -> tuple[list[str], list[str]]:
-        """The next strings, `most` characters of them and the one with which there are more, and the new names. A
-        string that is longer than that by itself is passed over."""
+        """The next strings, `most` characters of them and the one with which there are more, and as much of the new
+        names. What is longer than that by itself is passed over."""
         found: list[str] = []
-        known = len(self.names)
         left = most
         while self._open:
             for item in self._open[-1]:
@@ -70,7 +71,20 @@ class Reader:
                 self._open.pop()
             if left < 0:
                 break
-        return found, [*islice(self.names, known, None)]
+        return found, self._new_names(most)
+
+    def _new_names(self, most: int) -> list[str]:
+        found: list[str] = []
+        left = most
+        while left >= 0 and self._given < len(self.names):
+            name = self.names[self._given]
+            self._given += 1
+            if len(name) > most:
+                self.plain = False
+                continue
+            found.append(name)
+            left -= len(name)
+        return found
 
     def size(self) -> int:
         """The bytes, as JSON would take them, of all that was read but the strings."""
@@ -109,8 +123,9 @@ class Reader:
         columns = tuple(item)
         if columns not in self._columns:
             self._columns[columns] = 0
-            new = [name for name in columns[:MAX_ITEMS] if name not in self.names]
-            self.names.update(dict.fromkeys(new))
+            new = [name for name in columns[:MAX_ITEMS] if name not in self._known]
+            self.names += new
+            self._known.update(new)
             self._naming.update(filter(self._named, new))
         self._columns[columns] += 1
         if self._naming.isdisjoint(columns):

@@ -107,6 +107,14 @@ def test_a_value_in_which_there_is_nothing_to_clean_stays_the_very_same() -> Non
     assert clean_json(freeze([1.5, float("nan")]), OutputTerms()).value == (1.5, "nan")
 
 
+def test_of_more_names_than_fit_those_that_are_shown_are_cleaned_and_counted() -> None:
+    made = clean_json(freeze({f"<b>{n}": [f"<i>{n}"] for n in range(20_000)}), OutputTerms(max_bytes=2000))
+    names = [name for name in thaw(made.value) if name.startswith("&lt;b>")]
+    assert 20 < len(names) < 200
+    assert made.findings["html_neutralised"] in range(2 * len(names) - 1, 2 * len(names) + 2)
+    assert clean_json(freeze({"<b>" * 10_000: 1}), OutputTerms(max_bytes=300)).kept < 600
+
+
 def test_a_string_of_a_class_of_its_own_is_cleaned_too() -> None:
     class Word(str):
         __slots__ = ()
