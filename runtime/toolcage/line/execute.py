@@ -301,8 +301,10 @@ def _output(
     data, failure = None, None
     if refusal is None or (refusal.code == "program.exit" and report.result):
         data, failure = _read_result(report, authorized)
+    began = time.monotonic()
     if making is not None and refusal is None and failure is None:
         data, failure = making(data)
+    made_s = time.monotonic() - began
     judged = _with_denials(failure or refusal, denied) or run.exchange.stage(report.files)
     artifacts = _artifacts(report, (*authorized.valid.call.files, *run.exchange.files), run.exchange)
     return _mint(
@@ -316,7 +318,7 @@ def _output(
         truncated=(*_truncated(report), *([_SESSION_LOST] if lost else [])),
         usage=Usage(
             queue_s=queue_s,
-            wall_s=report.wall_s,
+            wall_s=report.wall_s + made_s,
             cpu_s=report.cpu_s,
             memory_peak_bytes=report.memory_peak_bytes,
             bytes_out=sum(report.written.values()) + sum(item.size for item in artifacts),

@@ -112,7 +112,7 @@ def make_change(order: Order, data: JSON, account: Account) -> dict[str, Any]:
 def _connect(order: Order) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
-            f"file:{quote(str(order.path))}?mode=rw", uri=True, isolation_level=None, cached_statements=0, timeout=0
+            f"file:{quote(str(order.path))}?mode=rw", uri=True, isolation_level=None, cached_statements=8, timeout=0
         )
     except sqlite3.Error as error:
         raise _unusable(error) from error
