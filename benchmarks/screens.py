@@ -3,12 +3,14 @@
 `run()` returns the figures; `make bench-screens` prints them. Attacks on the model stand inside ordinary tool output
 here (a mail, a table, JSON, a page's comment …), as they would. Ordinary text is the shared set, this project's
 held-out texts, and the documentation and source of the packages in this environment. Nothing of the corpora is run.
+`curve` says what other borders of the learned part would catch and flag wrongly.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 import random
 import sysconfig
 import time
@@ -17,12 +19,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.injection import sections
-from toolcage.cleaning.injection import suspect
+from toolcage.cleaning.injection import learned, suspect
 from toolcage.cleaning.pipeline import clean_text
 from toolcage.cli.scan import Dialect, ScanKind, judge_of
 from toolcage.types import OutputTerms
 
-CORPORA: Final = Path(__file__).parent.parent.parent / "shared" / "corpora"
+CORPORA: Final = Path(os.environ.get("TOOLCAGE_CORPORA", Path(__file__).parent.parent.parent / "shared" / "corpora"))
 _ATTACKED: Final[tuple[tuple[str, ScanKind], ...]] = (
     ("path_traversal", "path"),
     ("ssrf_urls", "url"),
@@ -40,6 +42,9 @@ _ORDINARY: Final[tuple[tuple[str, ScanKind, Dialect], ...]] = (
     ("tool_output_benign", "secrets", "sqlite"),
 )
 _ON_THE_MODEL: Final = ("prompt_injection_direct", "prompt_injection_indirect", "jailbreak_prompts")
+_OWN_ATTACKS: Final = ("attacks", "direct", "indirect", "jailbreak")
+_OWN_ORDINARY: Final = ("benign", "ordinary")
+_STEPS: Final = (0.4, 0.5, 0.6, 0.8, 1.25, 1.5, 2.0)
 
 
 def run() -> dict[str, Any]:
@@ -57,9 +62,11 @@ def run() -> dict[str, Any]:
                 [suspect(row["text"]).suspected for row in rows("prompt_injection_bare_requests")]
             )
         },
-        "own held-out attacks": _own_attacks(),
+        "own held-out attacks": {name: _by_heading(_held_out_attacks(name)) for name in _OWN_ATTACKS},
         "injection spelled otherwise": {name: _spelled(spell) for name, spell in SPELLINGS.items()},
         "false alarms": {name: _share([suspect(text).suspected for text in texts]) for name, texts in ordinary()},
+        "false alarms of own held-out texts": {name: _by_heading(_held_out(name)) for name in _OWN_ORDINARY},
+        "curve": curve(),
         "speed": _speed(),
     }
 
@@ -88,26 +95,67 @@ def _opens(text: str) -> bool:
 
 
 def _caught(name: str) -> dict[str, str]:
+    return _by_heading(_shared_attacks(name))
+
+
+def _shared_attacks(name: str) -> list[tuple[str, str]]:
+    """(template group, text) of a shared set, inside ordinary output."""
     chance = random.Random(5)
+    return [
+        (row.get("variant", ""), row["text"] if name.endswith("indirect") else wrapped(row["text"], chance))
+        for row in rows(name)
+    ]
+
+
+def _held_out(name: str) -> list[tuple[str, str]]:
+    """(heading, text) of our own texts that no training reads."""
+    return [
+        (heading, text.replace("\\n", "\n"))
+        for heading, texts in sections(f"held_out_{name}.txt").items()
+        for text in texts
+    ]
+
+
+def _held_out_attacks(name: str) -> list[tuple[str, str]]:
+    """The same inside ordinary output, but for those that stand in one already."""
+    chance = random.Random(6)
+    found = _held_out(name)
+    return found if name == "indirect" else [(heading, wrapped(text, chance)) for heading, text in found]
+
+
+def _by_heading(texts: list[tuple[str, str]]) -> dict[str, str]:
+    """How many are flagged, of all and by heading."""
     found: dict[str, list[bool]] = {"all": []}
-    for row in rows(name):
-        text = row["text"] if name.endswith("indirect") else wrapped(row["text"], chance)
+    for heading, text in texts:
         flagged = suspect(text).suspected
         found["all"].append(flagged)
-        if "variant" in row:
-            found.setdefault(row["variant"], []).append(flagged)
-    return {variant: _share(flags) for variant, flags in found.items()}
+        if heading:
+            found.setdefault(heading, []).append(flagged)
+    return {heading: _share(flags) for heading, flags in found.items()}
 
 
-def _own_attacks() -> dict[str, str]:
-    """Attacks of our own that no training reads, inside ordinary output, by template group."""
-    chance = random.Random(6)
-    found = {
-        name: [suspect(wrapped(text, chance)).suspected for text in texts]
-        for name, texts in sections("held_out_attacks.txt").items()
+def curve() -> dict[str, dict[str, str]]:
+    """What is flagged where wording flags alone from another score on (the shipped one times a step); rules alone."""
+    sets = {
+        "shared direct": [text for _, text in _shared_attacks("prompt_injection_direct")],
+        "shared indirect": [text for _, text in _shared_attacks("prompt_injection_indirect")],
+        "shared jailbreaks": [text for _, text in _shared_attacks("jailbreak_prompts")],
+        **{f"held-out {name}": [text for _, text in _held_out_attacks(name)] for name in _OWN_ATTACKS},
+        **{f"ordinary: held-out {name}": [text for _, text in _held_out(name)] for name in _OWN_ORDINARY},
+        "ordinary: shared mails and tables": [row["text"] for row in rows("tool_output_benign")],
+        "ordinary: package descriptions": _package_descriptions(),
     }
-    every = [flag for flags in found.values() for flag in flags]
-    return {"all": _share(every)} | {name: _share(flags) for name, flags in found.items()}
+    shipped = learned.shipped_model()
+    models = {"as shipped": shipped, "rules alone": learned.Model(weights={}, bias=-1.0, low=0.0, high=1.0)}
+    for step in _STEPS:
+        high = shipped.low + step * (shipped.high - shipped.low)
+        models[f"border x {step}"] = learned.Model(
+            weights=shipped.weights, bias=shipped.bias, low=shipped.low, high=high
+        )
+    return {
+        border: {name: _share([suspect(text, model).suspected for text in texts]) for name, texts in sets.items()}
+        for border, model in models.items()
+    }
 
 
 def _share(flags: list[bool]) -> str:
@@ -180,16 +228,19 @@ def _spelled(spell: Callable[[str], str]) -> str:
 def ordinary() -> Iterator[tuple[str, list[str]]]:
     """Sets of ordinary documents that no training has seen."""
     yield "shared mails and tables", [row["text"] for row in rows("tool_output_benign")]
-    yield (
-        "own held-out texts",
-        [text.replace("\\n", "\n") for texts in sections("held_out_benign.txt").values() for text in texts],
-    )
+    for name in _OWN_ORDINARY:
+        yield f"own held-out texts: {name}", [text for _, text in _held_out(name)]
+    yield "package descriptions", _package_descriptions()
     packages = Path(sysconfig.get_paths()["purelib"])
-    yield "package descriptions", [_read(path) for path in sorted(packages.glob("*.dist-info/METADATA"))]
     sources = [path for path in sorted(packages.glob("*/**/*.py")) if 2000 < path.stat().st_size < 40000]
     yield "source files", [_read(path) for path in sources[::7][:300]]
     yield "SQL", [row["text"] for row in rows("sql_select_benign_sqlite")]
     yield "look-alikes of SQL", [row["text"] for row in rows("sql_lookalike_benign")]
+
+
+def _package_descriptions() -> list[str]:
+    packages = Path(sysconfig.get_paths()["purelib"])
+    return [_read(path) for path in sorted(packages.glob("*.dist-info/METADATA"))]
 
 
 def _read(path: Path) -> str:

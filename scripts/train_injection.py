@@ -1,15 +1,18 @@
-"""Trains the injection detector's linear model and says how it does on templates or sources that it has not seen.
+"""Trains the injection detector's linear model and says how it does on texts that it has not seen.
 
+    .venv/bin/pip install -e '.[train]'
     .venv/bin/python scripts/train_injection.py [--by template|source] [--write]
 
-Attacks: benchmarks/injection/attacks.txt. Ordinary text: benchmarks/injection/benign.txt, and Python's own
+Attacks: benchmarks/injection/attacks*.txt. Ordinary text: benchmarks/injection/benign*.txt, and Python's own source,
 documentation and docstrings (PSF-2.0). No public set of attacks is read here: those, and `held_out_*.txt` of the same
 folder, are for measuring alone (`make bench-screens`). `weights.json` is derived from what is read.
 
 Five folds. `--by template` (a line of our files with all its fillings stays together) is what sets the borders; `--by
-source` leaves whole headings out, a harder question. An attack is a text in which at least one run of sentences speaks
-to a model, nobody knows which: each round trains on the runs that the round before found strongest. Pure Python, a few
-minutes, the same result every time.
+source` leaves whole headings out, a harder question. Half of what fills a template's slots is kept for judging: else a
+model that knows the fillings by heart seems to know the templates. An attack is a text in which at least one run of
+sentences speaks to a model, nobody knows which: a second round trains on the runs that the first found strongest, and
+on the ordinary runs that it found hardest. Logistic regression whose features count by how differently they stand in
+attacks and in ordinary text (Wang and Manning 2012, "Baselines and Bigrams"). The same result every time.
 """
 
 from __future__ import annotations
@@ -22,48 +25,77 @@ import math
 import random
 import re
 import sys
-from collections import Counter, defaultdict
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.injection import texts
+from benchmarks.injection import FILES, has_slots, texts, with_address
 
 from toolcage.cleaning.injection import learned, suspect
 
-ROUNDS: Final = 3
-EPOCHS: Final = 4
 FOLDS: Final = 5
-MOST_FEATURES: Final = 9000
-LEAST_WEIGHT: Final = 0.02
-DECAY: Final = 0.01
-BORDERS: Final = (0.93, 0.995)
+STRENGTH: Final = 1.0
+ROUNDS: Final = 2
+STRONGEST: Final = 3
+LEAST_TEMPLATES: Final = 3
+LEAST_WEIGHT: Final = 0.04
+HARD_RUNS_OF_LIBRARY: Final = 8000
+LIBRARY_WEIGHT: Final = 0.5
+MOST_SENTENCES: Final = 400
+SHARE_OF_LIBRARY: Final = 3  # one docstring in so many: they are many and alike
+SHARE_OF_FILES: Final = 5
+MOST_OF_A_FILE: Final = 16384
+MOST_FALSE: Final = (0.015, 0.002)  # of our hard ordinary texts, beyond what the rules flag; of the documentation
 WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
 RESULTS: Final = Path(__file__).parent.parent / "benchmarks" / "results" / "injection.json"
 NOTICE: Final = (
     "Derived by scripts/train_injection.py from texts of this project and of the Python documentation (PSF-2.0). "
     "Single words, meanings, and pairs of them with a weight; no text is contained."
 )
-Text = tuple[str, str, str]  # source, template, text
-SHARE_OF_LIBRARY: Final = 3  # one docstring in so many: they are many and alike
+PLAIN, PLAIN_WEIGHT = "plain:", 2.0
+LIBRARY: Final = "library"
+HALVES: Final[tuple[Literal[0, 1], ...]] = (0, 1)
+Array = Any  # of numpy: its own types say no more about shapes
+Text = tuple[str, str, str, int]
+"""Source, template, text, and which half of the slots filled it (-1: it has none)."""
 
 
-def attacks() -> list[Text]:
-    return [(f"own:{source}", template, text) for source, template, text in texts("attacks.txt", 6, 1)]
+def own(kind: str, each: int) -> Iterator[Text]:
+    for name in FILES[kind]:
+        for half in HALVES:
+            for heading, template, text in texts(name, each, half, half):
+                source = (
+                    f"{PLAIN}{heading}" if name in ("attacks.txt", "benign.txt") or "_plain" in heading else heading
+                )
+                if has_slots(template):
+                    yield source, template, text, half
+                elif half == 0:
+                    yield source, template, text, -1
 
 
-def ordinary() -> list[Text]:
-    own = [(f"own:{source}", template, text) for source, template, text in texts("benign.txt", 4, 2)]
-    return own * 3 + python_documentation()
+def ordinary() -> Iterator[Text]:
+    """Our own ordinary texts, half of them once more with an address, for an address is no attack; and Python's."""
+    chance = random.Random(5)  # noqa: S311 - the same every time is the point
+    for source, template, text, half in own("benign", 3):
+        yield source, template, text, half
+        if _digest(text) % 2 == 0:
+            yield source, template, with_address(text, chance), half
+    yield from python_documentation()
 
 
-def python_documentation() -> list[Text]:
-    """Python's help topics, and the docstrings and longer comments of its library: what people write to each other."""
+def python_documentation() -> Iterator[Text]:
+    """Python's help topics, the docstrings and longer comments of its library, and some of its source."""
     from pydoc_data.topics import topics
 
-    made = [(f"topic:{name[:3]}", name, text) for name, text in topics.items()]
+    for name, text in topics.items():
+        yield f"{LIBRARY}:{name[:3]}", name, text, -1
     library = Path(ast.__file__).parent
     for path in sorted(library.rglob("*.py")):
         if _SKIPPED & set(path.relative_to(library).parts):
@@ -71,9 +103,11 @@ def python_documentation() -> list[Text]:
         content = path.read_text(encoding="utf-8", errors="replace")
         said = [text for node in ast.walk(ast.parse(content)) if (text := docstring_of(node))]
         said += [re.sub(r"\n[ \t]*#+ ?", " ", match[0]) for match in _COMMENTS.finditer(content)]
-        said = [text for text in said if _digest(text) % SHARE_OF_LIBRARY == 0]
-        made += [(f"library:{path.stem[:2]}", path.stem, text) for text in said]
-    return made
+        for text in said:
+            if _digest(text) % SHARE_OF_LIBRARY == 0:
+                yield f"{LIBRARY}:{path.stem[:2]}", path.stem, text, -1
+        if _digest(path.name) % SHARE_OF_FILES == 0:
+            yield f"{LIBRARY}:{path.stem[:2]}", path.stem, content[:MOST_OF_A_FILE], -1
 
 
 def _digest(text: str) -> int:
@@ -91,124 +125,173 @@ _SKIPPED: Final = frozenset({"site-packages", "test", "tests", "idle_test", "lib
 _COMMENTS: Final = re.compile(r"(?:^[ \t]*#+ .{20,}\n){3,}", re.MULTILINE)
 
 
-class Run:
-    """Some sentences: their features by number, and what their weights are multiplied with."""
+class Examples:
+    """All texts, and a row for each run of sentences: the features in it, scaled as the detector does."""
 
-    __slots__ = ("features", "scale")
-
-    def __init__(self, features: list[int], scale: float) -> None:
-        self.features, self.scale = features, scale
-
-    def of(self, known: set[int]) -> Run:
-        return Run([feature for feature in self.features if feature in known], self.scale)
-
-
-NUMBERS: dict[str, int] = {}
-"""Every feature has a number; the weights are found by it."""
-
-
-class Example:
-    __slots__ = ("fold", "label", "runs", "source", "template", "text")
-
-    def __init__(self, source: str, template: str, text: str, label: int, by: str) -> None:
-        self.source, self.template, self.text, self.label = source, template, text, label
-        self.fold = _digest(f"{source}/{template}" if by == "template" else source) % FOLDS
-        found = [found for _, _, found in learned.parts(text.lower())][:400]
-        alone = [sorted(NUMBERS.setdefault(name, len(NUMBERS)) for name in sorted(each)) for each in found]
-        runs = alone + [
-            [*chain.from_iterable(alone[i : i + n])]
-            for n in range(2, learned.WINDOW + 1)
-            for i in range(len(alone) - n + 1)
-        ]
-        self.runs = [Run(run, learned.scale(len(run))) for run in runs]
-
-
-def vocabulary(examples: list[Example]) -> set[int]:
-    """The features that stand in at least three texts, the most telling first."""
-    attack: Counter[int] = Counter()
-    plain: Counter[int] = Counter()
-    for example in examples:
-        counts = attack if example.label else plain
-        counts.update({feature for run in example.runs for feature in run.features})
-    all_attack = sum(1 for example in examples if example.label)
-    all_plain = len(examples) - all_attack
-
-    def tells(feature: int) -> float:
-        a, b = (attack[feature] + 0.5) / all_attack, (plain[feature] + 0.5) / all_plain
-        return abs(math.log(a / b)) * math.sqrt(attack[feature] + plain[feature])
-
-    kept = [feature for feature in attack.keys() | plain.keys() if attack[feature] + plain[feature] > 2]
-    return set(sorted(kept, key=lambda feature: (-tells(feature), feature))[:MOST_FEATURES])
-
-
-def score(run: Run, weights: list[float], bias: float) -> float:
-    return bias + run.scale * sum([weights[feature] for feature in run.features])
-
-
-def train(examples: list[Example], seed: int = 3) -> tuple[list[float], float]:
-    """Logistic regression by AdaGrad with weight decay, on the runs that each round finds strongest."""
-    known = vocabulary(examples)
-    chance = random.Random(seed)  # noqa: S311 - the same every time is the point
-    attack_runs = [[run.of(known) for run in e.runs] for e in examples if e.label]
-    plain_runs = [run.of(known) for e in examples if not e.label for run in e.runs]
-    weights, bias = [0.0] * len(NUMBERS), 0.0
-    for number in range(ROUNDS):
-        chosen: list[Run] = []
-        border = -math.inf
-        if number:
-            plain_scores = sorted(score(run, weights, bias) for run in plain_runs)
-            border = plain_scores[int(0.98 * len(plain_scores))]
-        for runs in attack_runs:
-            if number == 0:
-                chosen += runs[:16]
+    def __init__(self, attacks: list[Text], ordinary: list[Text]) -> None:
+        self.texts: list[Text] = []
+        self.numbers: dict[str, int] = {}
+        labels: list[int] = []
+        features, ends, run_of, rows, columns, sizes = [], [0], [], [], [], []
+        for label, text in [(1, one) for one in attacks] + [(0, one) for one in ordinary]:
+            found = [each for _, _, each in learned.parts(text[2].lower())][:MOST_SENTENCES]
+            if not found:
                 continue
-            ranked = sorted(((score(run, weights, bias), i) for i, run in enumerate(runs)), reverse=True)
-            chosen += [runs[i] for value, i in ranked[:3] if value > border]
-        weights, bias = regress(chosen, plain_runs, chance)
-    return weights, bias
+            first = len(ends) - 1
+            for each in found:
+                features += [self.numbers.setdefault(name, len(self.numbers)) for name in sorted(each)]
+                ends.append(len(features))
+            for length in range(1, learned.WINDOW + 1):
+                for start in range(len(found) - length + 1):
+                    rows += [len(run_of)] * length
+                    columns += range(first + start, first + start + length)
+                    sizes.append(learned.scale(sum(map(len, found[start : start + length]))))
+                    run_of.append(len(labels))
+            labels.append(label)
+            self.texts.append(text)
+        sentences = sparse.csr_matrix(
+            (np.ones(len(features), dtype=np.float32), features, ends), shape=(len(ends) - 1, len(self.numbers))
+        )
+        members = sparse.csr_matrix(
+            (np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(len(run_of), len(ends) - 1)
+        )
+        self.runs = (sparse.diags_array(np.array(sizes, dtype=np.float32)) @ (members @ sentences)).tocsr()
+        self.run_of, self.label = np.array(run_of), np.array(labels)
+        templates: dict[tuple[str, str], int] = {}
+        self.template = np.array([templates.setdefault(text[:2], len(templates)) for text in self.texts])
+        self.weight = 1.0 / np.bincount(self.template)[self.template]
+        self.weight *= np.array([PLAIN_WEIGHT if text[0].startswith(PLAIN) else 1.0 for text in self.texts])
+        self.half = np.array([text[3] for text in self.texts])
+        self.library = np.array([text[0].startswith(LIBRARY) for text in self.texts])
+
+    def folds(self, by: str) -> Array:
+        kept = [f"{text[0]}/{text[1]}" if by == "template" else text[0] for text in self.texts]
+        return np.array([_digest(one) % FOLDS for one in kept])
+
+    def best(self, weights: Array, bias: float) -> Array:
+        """The score of the strongest run of each text."""
+        found = np.full(len(self.texts), -np.inf)
+        np.maximum.at(found, self.run_of, self.runs @ weights + bias)
+        return found
 
 
-def regress(attack: list[Run], plain: list[Run], chance: random.Random) -> tuple[list[float], float]:
-    weights, squares, bias = [0.0] * len(NUMBERS), [1.0] * len(NUMBERS), -1.0
-    weigh = max(1.0, 0.25 * len(plain) / max(1, len(attack)))
-    data = [(run, 1) for run in attack] + [(run, 0) for run in plain]
-    for _ in range(EPOCHS):
-        chance.shuffle(data)
-        for run, label in data:
-            total = bias + run.scale * sum([weights[f] for f in run.features])
-            error = label - 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, total))))
-            error *= weigh if label else 1.0
-            if abs(error) < 0.02:
-                continue
-            bias += 0.002 * error
-            for f in run.features:
-                gradient = error * run.scale - DECAY * weights[f]
-                squares[f] += gradient * gradient
-                weights[f] += 0.15 * gradient / math.sqrt(squares[f])
-    return weights, bias
+def train(examples: Examples, kept: Array) -> tuple[Array, float]:
+    """Weights by feature number and a bias, from the texts that `kept` marks."""
+    rows = np.flatnonzero(kept[examples.run_of])
+    text = examples.run_of[rows]
+    label = examples.label[text]
+    known, telling = _features(examples, rows)
+    runs = (examples.runs[rows][:, known] @ sparse.diags_array(telling)).tocsr()
+    library = examples.library[text]
+    attack, hard, others = (
+        np.flatnonzero(one) for one in (label == 1, (label == 0) & ~library, (label == 0) & library)
+    )
+    chosen, easy = attack, others[:: max(1, len(others) // HARD_RUNS_OF_LIBRARY)]
+    model = LogisticRegression(C=STRENGTH, max_iter=300, tol=1e-3)
+    for round_ in range(ROUNDS):
+        used = np.concatenate([chosen, hard, easy])
+        per_text = np.bincount(text[chosen], minlength=len(examples.texts))
+        share = np.where(library[used], LIBRARY_WEIGHT, examples.weight[text[used]])
+        share[: len(chosen)] /= per_text[text[chosen]]
+        model.fit(runs[used], label[used], sample_weight=share)
+        if round_ + 1 < ROUNDS:
+            score = runs @ model.coef_[0] + model.intercept_[0]
+            order = np.lexsort((-score[attack], text[attack]))
+            ranked = text[attack][order]
+            chosen = attack[order][np.arange(len(ranked)) - np.searchsorted(ranked, ranked) < STRONGEST]
+            easy = others[np.argsort(-score[others], kind="stable")[:HARD_RUNS_OF_LIBRARY]]
+    weights = np.zeros(examples.runs.shape[1])
+    weights[known] = model.coef_[0] * telling
+    return weights, float(model.intercept_[0])
 
 
-def best_run(example: Example, weights: list[float], bias: float) -> float:
-    return max((score(run, weights, bias) for run in example.runs), default=-math.inf)
+def _features(examples: Examples, rows: Array) -> tuple[Array, Array]:
+    """The features of enough templates, and how much each tells: the root of its log ratio."""
+    text = examples.run_of[rows]
+    shape = (examples.template.max() + 1, len(rows))
+    of_template = sparse.csr_matrix(
+        (np.ones(len(rows), dtype=np.float32), (examples.template[text], np.arange(len(rows)))), shape=shape
+    )
+    held = (of_template @ examples.runs[rows]).tocsr()
+    held.data[:] = 1
+    attack, library = np.zeros(shape[0]), np.zeros(shape[0])
+    attack[examples.template[text]] = examples.label[text]
+    library[examples.template[text]] = examples.library[text]
+    known = np.flatnonzero(np.asarray(held.sum(axis=0)).ravel() >= LEAST_TEMPLATES)
+    held = held[:, known]
+    plain = (1 - attack) * np.where(library > 0, 0.15, 1.0)
+    in_attack, in_plain = held.T @ attack + 0.5, held.T @ plain + 0.5
+    ratio = np.log((in_attack / attack.sum()) / (in_plain / plain.sum()))
+    return known, np.sqrt(np.abs(ratio)) + 0.05
 
 
-def named(weights: list[float]) -> dict[str, float]:
+def named(examples: Examples, weights: Array) -> dict[str, float]:
     """The weights by the names of their features, without those that hardly count."""
-    return {name: round(weights[n], 3) for name, n in sorted(NUMBERS.items()) if abs(weights[n]) >= LEAST_WEIGHT}
+    return {
+        name: round(float(weights[n]), 2)
+        for name, n in sorted(examples.numbers.items())
+        if abs(weights[n]) >= LEAST_WEIGHT
+    }
 
 
-class Unseen:
-    """An example, and what a model that never saw its fold makes of it."""
+def unseen_scores(examples: Examples, by: str) -> Array:
+    """Each text's score by a model that saw neither its fold nor the half of the slots that fills it."""
+    folds, scores = examples.folds(by), np.zeros(len(examples.texts))
+    for fold in range(FOLDS):
+        found = examples.best(*train(examples, (folds != fold) & (examples.half != 1)))
+        scores[folds == fold] = found[folds == fold]
+        print(f"fold {fold}", flush=True)
+    return scores
 
-    def __init__(self, example: Example, model: learned.Model, value: float) -> None:
-        self.example, self.model, self.value = example, model, value
 
-    def verdicts(self, low: float, high: float) -> tuple[bool, bool, bool]:
-        """Whether rules alone, the model alone, and both together flag it."""
-        model = learned.Model(weights=self.model.weights, bias=self.model.bias, low=low, high=high)
-        nothing = learned.Model(weights={}, bias=low - 1, low=low, high=high)
-        text = self.example.text
-        return suspect(text, nothing).suspected, self.value >= high, suspect(text, model).suspected
+class Judged:
+    """What rules alone make of the texts that are judged, and what a model that has not seen them does."""
+
+    def __init__(self, examples: Examples, scores: Array) -> None:
+        counted = examples.half != 0
+        nothing = learned.Model(weights={}, bias=-1.0, low=0.0, high=1.0)
+        self.rules = np.array(
+            [suspect(one[2], nothing).score for one, count in zip(examples.texts, counted, strict=True) if count]
+        )
+        self.scores, self.weight = scores[counted], examples.weight[counted]
+        self.attack, self.library = examples.label[counted] == 1, examples.library[counted]
+        self.hard = ~self.attack & ~self.library
+        self.source = [one[0] for one, count in zip(examples.texts, counted, strict=True) if count]
+
+    def both(self, low: float, high: float) -> Array:
+        return self.rules + np.where(self.scores > low, np.minimum(1.2, (self.scores - low) / (high - low)), 0.0) >= 1.0
+
+    def share(self, flagged: Array, of: Array) -> float:
+        return float((flagged * self.weight)[of].sum() / self.weight[of].sum())
+
+    def borders(self) -> tuple[float, float]:
+        """The two scores between which the signal grows: the most attacks at the false alarms that are allowed."""
+        by_rules = self.rules >= 1.0
+        hard = np.sort(self.scores[self.hard])
+        best = (-1.0, float(hard[-1]), float(hard[-1]) + 1.0)  # nothing is flagged by wording alone
+        for low in np.quantile(hard, (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)):
+            for high in np.quantile(hard, np.linspace(0.96, 1.0, 81)):
+                flagged = self.both(low, high) if high > low else by_rules
+                more = self.share(flagged, self.hard) - self.share(by_rules, self.hard)
+                if more <= MOST_FALSE[0] and float(flagged[self.library].mean()) <= MOST_FALSE[1]:
+                    best = max(best, (self.share(flagged, self.attack), float(low), float(high)))
+        return best[1], best[2]
+
+    def table(self, low: float, high: float) -> dict[str, dict[str, float]]:
+        verdicts = {"rules": self.rules >= 1.0, "model": self.scores >= high, "both": self.both(low, high)}
+        groups: dict[str, list[int]] = defaultdict(list)
+        for place, source in enumerate(self.source):
+            kind = "attack" if self.attack[place] else "plain"
+            groups[f"{kind} {source if not self.library[place] else LIBRARY}"].append(place)
+            groups[f"{kind.upper()} all"].append(place)
+            if self.hard[place]:
+                groups["PLAIN hard"].append(place)
+        figures = {}
+        for group, places in sorted(groups.items()):
+            of = np.array(places)
+            shares = {f"{name}, %": round(100 * self.share(flagged, of), 1) for name, flagged in verdicts.items()}
+            figures[group] = {"texts": len(places)} | shares
+        return figures
 
 
 def main() -> None:
@@ -216,58 +299,26 @@ def main() -> None:
     parser.add_argument("--by", choices=("template", "source"), default="template", help="what stays in one fold")
     parser.add_argument("--write", action="store_true", help="train on everything, write weights.json and the results")
     options = parser.parse_args()
-    examples = [Example(*one, 1, options.by) for one in attacks()]
-    examples += [Example(*one, 0, options.by) for one in ordinary()]
-    examples = [example for example in examples if example.runs]
-    print(f"{len(examples)} texts, {sum(e.label for e in examples)} of them attacks", flush=True)
-    unseen: list[Unseen] = []
-    for fold in range(FOLDS):
-        weights, bias = train([e for e in examples if e.fold != fold])
-        model = learned.Model(weights=named(weights), bias=bias, low=0.0, high=1.0)
-        unseen += [Unseen(e, model, best_run(e, weights, bias)) for e in examples if e.fold == fold]
-        print(f"fold {fold}", flush=True)
-    # Our own ordinary texts are chosen to be hard; the borders are where few even of these cross.
-    worst: dict[str, float] = {}
-    for u in unseen:
-        if not u.example.label and u.example.source.startswith("own:"):
-            worst[u.example.template] = max(u.value, worst.get(u.example.template, -math.inf))
-    hard = sorted(worst.values())
-    low, high = (hard[int(share * len(hard))] for share in BORDERS)
-    figures = report(unseen, low, high)
+    examples = Examples([*own("attacks", 4)], [*ordinary()])
+    print(f"{len(examples.texts)} texts, {examples.label.sum()} of them attacks", flush=True)
+    judged = Judged(examples, unseen_scores(examples, options.by))
+    low, high = judged.borders()
+    figures = judged.table(low, high)
+    print(f"the signal grows from {low:.2f} to {high:.2f}")
+    for group, shares in figures.items():
+        print(f"  {group:45}" + "".join(f"{name} {value:6}  " for name, value in shares.items()))
     if options.write:
-        measured = {"measured": "injection", "flagged by a model that had not seen the template": figures}
-        RESULTS.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-        weights, bias = train(examples)
-        kept = named(weights)
-        document = {
-            "notice": NOTICE,
-            "bias": round(bias, 4),
-            "low": round(low, 3),
-            "high": round(high, 3),
-            "weights": kept,
-        }
-        WEIGHTS.write_text(json.dumps(document, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
-        print(f"wrote {len(kept)} weights")
+        write(examples, low, high, figures)
 
 
-def report(unseen: list[Unseen], low: float, high: float) -> dict[str, dict[str, float]]:
-    """Per source, judged by a model that had not seen it: flagged by rules, by the model, by both together."""
-    share = " and ".join(f"{100 * (1 - border):.1f} %" for border in BORDERS)
-    print(f"hard ordinary texts cross {low:.2f} and {high:.2f} in {share} of cases")
-    groups: defaultdict[str, list[tuple[bool, bool, bool]]] = defaultdict(list)
-    for one in unseen:
-        label, source = one.example.label, one.example.source
-        verdicts = one.verdicts(low, high)
-        groups[f"{'attack' if label else 'plain '} {source if label else source.split(':')[0]}"].append(verdicts)
-        groups[f"{'ATTACKS' if label else 'PLAIN'} all"].append(verdicts)
-    print(f"  {'source':45} {'texts':>6} {'rules':>7} {'model':>7} {'both':>7}")
-    figures: dict[str, dict[str, float]] = {}
-    for group, found in sorted(groups.items()):
-        shares = [100 * sum(each) / len(found) for each in zip(*found, strict=True)]
-        print(f"  {group:45} {len(found):6} " + " ".join(f"{share:6.1f}%" for share in shares))
-        rules, model, both = (round(share, 1) for share in shares)
-        figures[group] = {"texts": len(found), "rules, %": rules, "model, %": model, "both, %": both}
-    return figures
+def write(examples: Examples, low: float, high: float, figures: Mapping[str, object]) -> None:
+    measured = {"measured": "injection", "flagged by a model that had not seen the template": figures}
+    RESULTS.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    weights, bias = train(examples, np.full(len(examples.texts), fill_value=True))
+    kept = named(examples, weights)
+    document = {"notice": NOTICE, "bias": round(bias, 4), "low": round(low, 3), "high": round(high, 3), "weights": kept}
+    WEIGHTS.write_text(json.dumps(document, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    print(f"wrote {len(kept)} weights, the strongest {max(map(math.fabs, kept.values()))}")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def _plainly(text: str) -> Suspicion:
     for whole in spellings.readings(text):
         reading = injection._news(whole, seen) if whole.name in injection._LINE_BY_LINE else whole
         signals = [*_by_every_hint(reading), *rules._shapes(reading)]
-        if reading.name == "plain":
+        if reading.name in injection._IN_ITS_LANGUAGE:
             signals += injection._foreign(learned.sentences(reading.text))
         if reading.name not in injection._SAME_SENTENCES:
             signals += _by_every_sentence(reading)
@@ -94,10 +94,10 @@ def _by_every_hint(reading: Reading) -> Iterator[Signal]:
 
 def _by_every_sentence(reading: Reading) -> Iterator[Signal]:
     model = learned.shipped_model()
-    value, where, excerpt = learned._best_run(learned.weighed(reading.text), model.weights)
+    value, where, last = learned._best_run(learned.weighed(reading.text), model.weights)
     weight = model.weight(value + model.bias)
     if weight > 0:
-        yield Signal(name="wording", weight=weight, excerpt=excerpt.strip()[:120], position=where)
+        yield Signal(name="wording", weight=weight, excerpt=reading.text[last : last + 120], position=where)
 
 
 def _verdict(found: Suspicion) -> tuple[bool, object]:

@@ -26,6 +26,8 @@ _SAME_SENTENCES = frozenset({"markup", "leet"})
 _EVERYDAY = frozenset({"plain", "escapes", "markup", "look_alikes", "percent"})
 # Readings that leave most lines of ordinary text as they are.
 _LINE_BY_LINE = frozenset({"plain", "escapes", "markup", "look_alikes"})
+# Readings with the letters of the text's language: JSON writes most alphabets as escapes.
+_IN_ITS_LANGUAGE = frozenset({"plain", "escapes"})
 _HIDDEN_ON_PURPOSE = 1.25
 _GAP = "\n" * (_NEAR + 100)
 _NOTHING = Suspicion(score=0.0, signals=())
@@ -44,7 +46,7 @@ def suspect(text: str, model: learned.Model | None = None) -> Suspicion:
         signals = list(rules.search(reading))
         if reading.name not in _SAME_SENTENCES:
             sentences = learned.sentences(reading.text)
-            if reading.name == "plain":
+            if reading.name in _IN_ITS_LANGUAGE:
                 signals += _foreign(sentences)
             signals += learned.weigh(reading, model, _missing(reading.name, signals), sentences)
         found = _together(reading.name, signals)

@@ -53,8 +53,10 @@ for _language, _words in _LITTLE.items():
     for _word in _words.split():
         if _language == "en" or _word not in _SHARED:
             _OF[_word] = (*_OF.get(_word, ()), _language)
+_KANA: Final = re.compile("[\u3040-\u30ff]")
+_JAPANESE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _SCRIPTS: Final = (
-    ("kana", re.compile("[\u3040-\u30ff]")), ("han", re.compile("[\u3400-\u9fff]")), ("hangul", re.compile("[\uac00-\ud7af]")),
+    ("kana", _KANA), ("han", re.compile("[\u3400-\u9fff]")), ("hangul", re.compile("[\uac00-\ud7af]")),
     ("cyrillic", re.compile("[\u0400-\u04ff]")), ("greek", re.compile("[\u0370-\u03ff]")),
     ("arabic", re.compile("[\u0600-\u06ff]")), ("hebrew", re.compile("[\u0590-\u05ff]")),
     ("devanagari", re.compile("[\u0900-\u097f]")), ("thai", re.compile("[\u0e00-\u0e7f]")),
@@ -70,10 +72,11 @@ def language(sentence: str, words: Iterable[str]) -> str | None:
     """A name for the script, or for the language whose little words stand in the sentence; None where it is unclear."""
     if not sentence.isascii():
         letters = sum(map(str.isalpha, sentence))
+        japanese = _KANA.search(sentence) is not None  # and then its Han letters are Japanese too
         for name, pattern in _SCRIPTS:
-            found = len(pattern.findall(sentence))
+            found = len((_JAPANESE if japanese and name == "kana" else pattern).findall(sentence))
             if found >= 4 and 2 * found > letters:
-                return "kana" if name == "han" and _SCRIPTS[0][1].search(sentence) else name
+                return name
     votes: dict[str, int] = {}
     for languages in filter(None, map(_OF.get, words)):
         for name in languages:

@@ -56,6 +56,10 @@ _LEAST_REPORT: Final = 6
 _QUOTES: Final = ('"', "\u201c", "\u201e", "\u00ab")
 _FEW: Final = 8
 _ROUNDING: Final = 0.01
+# An address is one word, whatever it spells: `.io` is no Italian, and a link to donations asks for no money.
+_ADDRESS: Final = re.compile(r"(?:[a-z]{2,8}://|www\.)[^\s<>\"'`)|]+|[^\s@<>()\"',;:|]{1,64}@[^\s@<>()\"',;:|]{1,80}\.[^\W\d_]{2,}")
+_MAIL, _LINK = "\5", "\6"
+_NO_MARKS: Final = str.maketrans({_MAIL: " ", _LINK: " "})
 
 
 def tokens(sentence: str) -> list[str]:
@@ -77,9 +81,9 @@ def features(words: list[str], sentence: str) -> set[str]:
     made.update(map(" ".join, pairwise(words)))
     made.update(map(" _ ".join, zip(words, words[2:], strict=False)))
     meant = concepts(words, sentence)
-    if "@" in sentence:
+    if _MAIL in sentence:
         meant.append("MAIL")
-    if "://" in sentence or "www." in sentence:
+    if _LINK in sentence:
         meant.append("LINK")
     if sentence.rstrip().endswith(_ASKING):
         meant.append("ASK")
@@ -117,16 +121,32 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def weighed(text: str, found: list[tuple[int, str]] | None = None) -> list[tuple[int, str]]:
-    """The sentences that count, where they begin, without what they only report. `found`: `sentences` of the text."""
+    """The sentences that count, where they begin, addresses as one mark each, without what they only report.
+
+    `found`: `sentences` of the text."""
     found = sentences(text) if found is None else found
     if len(text) > _WHOLE:
         found = [(position, sentence) for position, sentence in found if _TELLING.search(sentence)]
+    if _MAIL in text or _LINK in text:
+        found = [(position, sentence.translate(_NO_MARKS)) for position, sentence in found]
+    if "@" in text or "://" in text or "www." in text:
+        found = [(position, _with_marks(sentence)) for position, sentence in found]
     if not any(quote in text for quote in _QUOTES):
         return found
     return [
         (position, _without_reported(sentence) if _QUOTATION.search(sentence) else sentence)
         for position, sentence in found
     ]
+
+
+def _with_marks(sentence: str) -> str:
+    if "@" not in sentence and "://" not in sentence and "www." not in sentence:
+        return sentence
+    return _ADDRESS.sub(_mark, sentence)
+
+
+def _mark(address: re.Match[str]) -> str:
+    return f" {_LINK} " if "://" in address[0] or address[0].startswith("www.") else f" {_MAIL} "
 
 
 def parts(text: str) -> Iterator[tuple[int, str, set[str]]]:
@@ -160,19 +180,20 @@ def weigh(
     `found`: the text's `sentences`, where they are known."""
     model = model or shipped_model()
     floor = model.low + least * (model.high - model.low) - model.bias - _ROUNDING
-    best, where, excerpt = -math.inf, 0, ""
+    best, where, last = -math.inf, 0, 0
     for stretch in _worth_weighing(weighed(reading.text, found), model, floor):
         run = _best_run(stretch, model.weights)
         if run[0] > best:
-            best, where, excerpt = run
+            best, where, last = run
     weight = model.weight(best + model.bias)
     if weight > 0:
-        yield Signal(name="wording", weight=weight, excerpt=excerpt.strip()[:LONGEST_EXCERPT], position=where)
+        excerpt = reading.text[last : last + LONGEST_EXCERPT].strip().partition("\n")[0]
+        yield Signal(name="wording", weight=weight, excerpt=excerpt, position=where)
 
 
-def _best_run(stretch: list[tuple[int, str]], weights: dict[str, float]) -> tuple[float, int, str]:
-    """The highest sum of a run of neighbouring sentences, where the run begins, and its last sentence."""
-    best, where, excerpt = -math.inf, 0, ""
+def _best_run(stretch: list[tuple[int, str]], weights: dict[str, float]) -> tuple[float, int, int]:
+    """The highest sum of a run of neighbouring sentences, where the run begins, and where its last sentence does."""
+    best, where, last = -math.inf, 0, 0
     recent: list[tuple[int, float, int]] = []
     for position, sentence in stretch:
         words = tokens(sentence)
@@ -187,8 +208,8 @@ def _best_run(stretch: list[tuple[int, str]], weights: dict[str, float]) -> tupl
             count += size
             scaled = total * scale(count)
             if scaled > best:
-                best, where, excerpt = scaled, begin, sentence
-    return best, where, excerpt
+                best, where, last = scaled, begin, position
+    return best, where, last
 
 
 def _worth_weighing(told: list[tuple[int, str]], model: Model, floor: float) -> Iterator[list[tuple[int, str]]]:
@@ -199,8 +220,8 @@ def _worth_weighing(told: list[tuple[int, str]], model: Model, floor: float) -> 
     for one in told:
         sentence = one[1]
         if sentence.isascii() or _WIDE.search(sentence) is None:
-            marks = "\1" if "@" in sentence else ""
-            if "://" in sentence or "www." in sentence:
+            marks = "\1" if _MAIL in sentence else ""
+            if _LINK in sentence:
                 marks += "\2"
             if sentence.rstrip().endswith(_ASKING):
                 marks += "\3"

@@ -74,7 +74,7 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      r"(?:new|updated|real|actual|revised|following)\W{1,3}(?:system\W{1,3}|important\W{1,3}|urgent\W{1,3}|priority\W{1,3})?"
      r"(?:instructions?|directives?|orders?|task)\b(?:\s{0,3}[:\]>]|\W{1,3}(?:for you|for the (?:ai|assistant|model|agent)|are as"
      r" follows|must be|instead))"),
-    ("override", 1.0, "before you can|after you do that|strictly adhere|first before|before answering|before responding|"
+    ("override", 0.9, "before you can|after you do that|strictly adhere|first before|before answering|before responding|"
      "before continuing|prior to answering|adhere to",
      r"(?:before you (?:can )?(?:solve|continue|complete|finish|proceed|answer|do)[^.\n]{0,60}(?:please|you must|first|need to"
      r"|have to)|strictly adhere to the following|(?:before|prior to) (?:answering|responding|continuing|proceeding)[^.\n]{0,50}"
@@ -140,7 +140,7 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      r"(?:respond|answer|reply|speak|write) (?:only )?as (?!soon|far|much|many|long|well|quickly|possible|follows|a result|usual|if (?!you)|it\b|they\b|he\b)\w{2,20}\b|(?:i want you to|you will|you are going to|please) (?:act|play|pretend|roleplay)\b|play the role of|play (?:2|two) characters|(?:two|2) (?:different )?(?:responses|answers|ways)\b[^.\n]{0,60}(?:as|with|normal|first|one)"),
     ("jailbreak", 0.6, "chatgpt|openai|gpt", r"(?:chatgpt|openai|gpt)[^.\n]{0,80}(?:pretend|persona|character|evil|ignore|bypass|illegal|refus"
      r"|unethical|restriction|guideline|policy|policies)"),
-    ("system_mode", 1.0, " mode|mode>|mode]|mode ",
+    ("system_mode", 0.8, " mode|mode>|mode]|mode ",
      r"(?:<|\[|\b(?:now )?(?:enter(?:ing)?|initiat(?:e|ing)|activat(?:e|ing|ed)|switch(?:ing)? to)\b[^.\n]{0,20}?['\"\u2018\u201c]?)"
      r"\s?(?:now entering )?(?:\w{1,20}\W){0,3}?(?:system|override|debug|root|god|maintenance|admin(?:istrator)?|developer|security"
      r"|verification|diagnostic|sudo|test|unrestricted)\W{1,3}(?:\w{1,14}\W{1,2})?mode\b"),
@@ -246,9 +246,9 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("override", 1.0, "игнорир|забуд|не обращай|отмен",
      r"(?:про)?(?:игнорир\w*|забуд\w*|не обраща\w* внимания|отмени\w*)[^.\n]{0,60}?(?:инструкц|указани|правил|команд|распоряжени|предыдущ)"),
     ("override", 1.0, "忽略|无视|忘记|忽視|無視|不要理会|忘掉|不理",
-     r"(?:忽略|无视|忘记|忘掉|忽視|無視|不要理会|不要遵守|不理)[^。\n]{0,20}?(?:指令|指示|说明|說明|規則|规则|提示|命令|要求|内容|內容|设定|所有|之前|以上)"),
-    ("override", 1.0, "無視|忘れ|従わ", r"(?:指示|命令|指令|ルール|プロンプト|これまで|以前|上記|内容|設定)[^。\n]{0,16}(?:無視(?!され|する場合|できま)|忘れ(?!た場合|られ)|従わない)|(?:^|[\s。、])無視して"),
-    ("override", 1.0, "무시|잊어|따르지", r"(?:지시|명령|지침|규칙|프롬프트|이전|위의)[^.\n]{0,20}(?:무시|잊어|따르지)"),
+     r"(?:忽略|无视|忘记(?!密码|了?密)|忘掉|忽視|無視(?![するしさで])|不要理会|不要遵守|不理)[^。\n]{0,20}?(?:指令|指示|说明|說明|規則|规则|提示|命令|要求|内容|內容|设定|所有|之前|以上)"),
+    ("override", 1.0, "無視|忘れ|従わ", r"(?:指示|命令|指令|ルール|プロンプト|これまで|以前|上記|内容|設定)[^。\n]{0,16}(?:無視(?!され|する場合|できま|した|する(?:よう|と|こと|もの|人))|忘れ(?!た場合|られ)|従わない)|(?:^|[\s。、])無視して"),
+    ("override", 1.0, "무시|잊어|따르지", r"(?:지시|명령|지침|규칙|프롬프트|(?:이전|위)의? (?:모든 )?(?:내용|말|대화|것|모든))[^.\n]{0,20}(?:무시|잊어|따르지)"),
     ("override", 1.0, "yoksay|unut|negeer|vergeet|zignoruj|ignoruj|zapomnij|تجاهل|अनदेखा|bỏ qua|abaikan|lupakan|ignorer|glöm|αγνόησε|התעלם|ігноруй|ignorera",
      r"(?:talimatlar[^.\n]{0,30}(?:yoksay|unut|görmezden)|(?:negeer|vergeet)[^.\n]{0,40}(?:instructies|opdrachten|regels)|(?:zignoruj|ignoruj|zapomnij)[^.\n]{0,40}(?:instrukc|polece|zasad)"
      r"|تجاهل[^.\n]{0,40}(?:التعليمات|الأوامر)|निर्देश[^.\n]{0,30}अनदेखा|bỏ qua[^.\n]{0,40}(?:hướng dẫn|chỉ dẫn|lệnh)|(?:abaikan|lupakan)[^.\n]{0,40}(?:instruksi|perintah)"
@@ -300,12 +300,23 @@ _RULES: Final = tuple(
 )
 _HINTS: Final = tuple(sorted({hint for rule in _RULES for hint in rule.hints}))
 
+_FORGETS: Final = re.compile(r"forget|vergi(?:ss|ß)|vergess|vergeet|oubli|olvid|dimentic|esque[cç]|забуд|zapom|unut|glöm|glem|lupa")
+_NOT_BEFORE: Final = re.compile(r"(?:\b(?:not|don['\u2019]?t|never|n['\u2019]|ne|no|non|não|nao|nie|не|niet|inte|ikke|jangan)\s{0,2}(?:(?:se|te|lo|vous|ever|to) )?)\Z")
+_NOT_AFTER: Final = re.compile(r"[^.!?\n]{0,16}\b(?:nicht|niet|inte|ikke|nie)\b")
+
 _REPORTING: Final = re.compile(
     r"attack(?:er)?s?\b|joke|bots?\b|trick|flaw|bug|satz|versuch|forscher|chercheur|investigador|phrase|frase|post(?:ed|s)?\b|test|prompt injection|inject(?:ion|ed)|jailbreak|research|phras|such as|for example|e\.g\.|example|like\b"
     r"|malicious|vulnerab|hidden|tricked?|exploit|payload|detect|filter|wrote|said|says|called|quot|string"
 )
 _QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb\u201e\u300c\u300d"
 _QUOTED: Final = 0.34
+_REPORTED: Final = 0.6
+_OF_OTHERS: Final = re.compile(r"\b(?:their|its|his|her)\b")
+_MADE_TO: Final = re.compile(
+    r"\b(?:told|asked|instruct(?:s|ed|ing)|ma[dk]e|makes|making|trick(?:s|ed|ing)?|g[eo]t|causes?|caused|order(?:s|ed)|tells|telling|asks|asking|convinced|persuaded|lets?|can|could|would|might|may|refus\w+ to|fail\w* to|attempts? to|tried to|tries to|started to|began to)"
+    r" (?:(?!you\b)[\w'\u2019-]{1,20} ){0,4}(?:to )?\Z"
+)
+_TO_READER: Final = re.compile(r"\b(?:you|your|yourself|i|me|please|must|should|let's)\b")
 
 _SQUEEZED: Final = re.compile(
     r"(?:ignore|disregard|forget|override|bypass)(?:all|any|the|your|my|of|these|those|every){0,4}(?:previous|prior|above|earlier|system|instruction|rule|prompt)"
@@ -369,7 +380,7 @@ def _around(text: str, hint: str, position: int) -> Iterator[Signal]:
     window = text[start : position + _AFTER]
     for rule in _BY_HINT[hint]:
         match = rule.pattern.search(window)
-        if match is not None:
+        if match is not None and not (rule.name == "override" and _is_reminder(window, match)):
             yield _signal(text, rule, start + match.start(), match[0])
 
 
@@ -403,8 +414,28 @@ _BY_START: Final = {start: tuple(piece for piece in _HINTS_OF if piece.startswit
 
 
 def _signal(text: str, rule: _Rule, position: int, found: str) -> Signal:
-    weight = rule.weight * (_QUOTED if _is_quoted(text, position, position + len(found)) else 1.0)
+    weight = rule.weight
+    if _is_quoted(text, position, position + len(found)):
+        weight *= _QUOTED
+    elif rule.name == "override" and _is_reported(text, position, found):
+        weight *= _REPORTED
     return Signal(name=rule.name, weight=round(weight, 3), excerpt=found[:LONGEST_EXCERPT], position=position)
+
+
+def _is_reminder(window: str, match: re.Match[str]) -> bool:
+    """Whether it says *not* to forget: the opposite of an override, and in every manual."""
+    if _FORGETS.match(match[0]) is None:
+        return False
+    before, after = window[: match.start()], window[match.end() : match.end() + 24]
+    return _NOT_BEFORE.search(before) is not None or _NOT_AFTER.match(after) is not None
+
+
+def _is_reported(text: str, position: int, found: str) -> bool:
+    """Whether it tells of others who dropped their orders, or were made to: nobody is spoken to."""
+    before = re.split(r"[.!?\n]", text[max(0, position - 80) : position])[-1]
+    if _TO_READER.search(before) is not None or "you" in found:
+        return False
+    return _OF_OTHERS.search(found) is not None or _MADE_TO.search(before) is not None
 
 
 def _is_quoted(text: str, start: int, end: int) -> bool:
