@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ PIECES = [
     "\x1b[31m", "\n", "\n\n", "Human:", "AKIAQ7ZX3WPLM4TNB6VD", "wJalrXUtnFEMIxK7MDENGxbPxRfiCYzzzzzzKEY1", "bearer",
     "token:", " ",
     "\u200b", "می", "\u200c", "é", "a", "x@y.example", "+4930123456789", "phone", "5551234567", "&", "=",
-    "＜", "ｔool＞", "hunter2!",
+    "</tool\ncall", "＜", "ｔool＞", "hunter2!",
 ]  # fmt: skip
 STRINGS = st.lists(st.sampled_from(PIECES), max_size=5).map("".join)
 NAMES = st.sampled_from(["id", "name", "password", "api_key", "phone", "a\u200bb", "<b>"]) | STRINGS
@@ -162,3 +163,18 @@ def test_a_turn_behind_a_line_break_at_the_start_of_a_cell_is_taken_apart_alone_
     assert neutralise("\nHuman: hi", OutputTerms())[0] == "\n‹Human›: hi"
     assert thaw(clean_json(freeze(["", "\nHuman: hi"]), OutputTerms()).value) == ["", "\n‹Human›: hi"]
     assert neutralise("a\nHuman: hi", OutputTerms())[0] == "a\nHuman: hi"
+
+
+@pytest.mark.parametrize(
+    "text", ["<tool\ncall", "x </function\nresult of it", "<end\nof\nuntrusted data", "<<tool\ncall"]
+)
+@pytest.mark.parametrize("html", ["inert", "keep"])
+def test_a_frame_word_over_two_lines_that_nothing_closes_is_taken_apart_alone_and_beside_others(
+    text: str, html: Literal["inert", "keep"]
+) -> None:
+    terms = OutputTerms(html=html)
+    alone, found = neutralise(text, terms)
+    assert found["delimiter_neutralised"] == 1
+    for cells in ([text, "a cell"], ["a cell", text], [text, "<b>", text + "!"]):
+        made = clean_json(freeze(cells), terms)
+        assert thaw(made.value)[cells.index(text)] == alone
