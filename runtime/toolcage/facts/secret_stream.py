@@ -2,9 +2,10 @@
 
 A server may echo a key (an error page, a debug route, a mirror of the request's headers), and whoever reads the answer
 must not learn it. Removed are all forms of `secret_forms`, UTF-16, and forms whose characters are each written in a way
-of its own: percent-encoded, escaped as in JSON or programs, as HTML references, in hex of either case, in base64 with
-some signs encoded. Nothing is decoded, a form split over any number of chunks is removed, and only bytes that could be
-the beginning of one are held back. A caller that forwards a compressed body must unpack it first.
+of its own: in UTF-8 or Latin-1, percent-encoded once or twice, escaped as in JSON, SQL or programs, as HTML references,
+in hex of either case, in base64 with some signs encoded. Nothing is decoded, a form split over any number of chunks is
+removed, and only bytes that could be the beginning of one are held back. A caller that forwards a compressed body must
+unpack it first.
 
 No text makes the search double its work: a pattern goes as far as it can be read in few ways, and behind that a form is
 walked once, all its spellings side by side.
@@ -17,6 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from html.entities import codepoint2name
 from typing import Final, TypeAlias
 
 from toolcage.facts.secret_forms import SHORTEST_SECRET, forms, occurrences
@@ -30,10 +32,12 @@ _LONG: Final = 512
 _LEAST: Final = 6
 _MOST_DOUBTFUL: Final = 6
 """So many characters with one spelling that begins another may stand in a pattern: each may double its work."""
-_NAMED: Final[dict[int, list[bytes]]] = {
-    0x20: [b"+", b"&nbsp;"], 0x22: [b"&quot;"], 0x26: [b"&amp;"], 0x27: [b"&apos;"], 0x3C: [b"&lt;"], 0x3E: [b"&gt;"],
+_OWN: Final[dict[str, list[bytes]]] = {
+    " ": [b"+", b"&nbsp;"], "\t": [b"\\t"], "\n": [b"\\n"], "\r": [b"\\r"], "\\": [b"\\\\"], "/": [b"\\/"],
+    "'": [b"\\'", b"''", b"'\\''", b"&apos;", b"\\&#39;", b"\\&#039;", b"\\&#x27;"],
+    '"': [b'\\"', b'""', b"\\&quot;", b"\\&#34;"],
 }  # fmt: skip
-"""What forms and HTML write for single characters."""
+"""What forms, strings of programs and those in a page write for single characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +186,21 @@ def _exact(secret: str) -> tuple[bytes, ...]:
 @lru_cache(maxsize=64)
 def _spelled(secret: str) -> tuple[_Spelled, ...]:
     raw = secret.encode("utf-8", "surrogatepass")
-    found: list[_Places] = [tuple(_cases(digit) for digit in raw.hex())]
+    narrow = _latin_1(secret)
+    found: list[_Places] = [tuple(_cases(digit) for digit in one.hex()) for one in (raw, narrow) if one]
     if len(raw) <= _LONG:
-        found.append(tuple(map(_spellings, raw)))
+        found.append(tuple(map(_spellings, secret)))
     for offset in range(3):
-        encoded = base64.b64encode(bytes(offset) + raw)
-        first, behind = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6  # what is the secret's alone
-        if behind - first >= _LEAST:
-            found.append(tuple(map(_base64_spellings, encoded[first:behind])))
+        found += _base64_places(raw, offset)
+        found += _base64_places(narrow, offset) if narrow else []
     return tuple(map(_compiled, found))
+
+
+def _base64_places(raw: bytes, offset: int) -> list[_Places]:
+    """What stands for `raw` alone, behind so many bytes of something else; nothing where that is too little."""
+    encoded = base64.b64encode(bytes(offset) + raw)
+    first, behind = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
+    return [tuple(map(_base64_spellings, encoded[first:behind]))] if behind - first >= _LEAST else []
 
 
 def _compiled(places: _Places) -> _Spelled:
@@ -214,15 +224,33 @@ def _cases(digit: str) -> tuple[bytes, ...]:
     return tuple({digit.upper().encode(), digit.encode()})
 
 
-def _spellings(byte: int) -> tuple[bytes, ...]:
-    low, high = f"{byte:02x}".encode(), f"{byte:02X}".encode()
-    found = [bytes([byte]), b"%" + low, b"%" + high]
-    if byte < 0x80:
-        found += [b"\\u00" + low, b"\\u00" + high, b"&#%d;" % byte, b"&#x" + low + b";", b"&#x" + high + b";"]
-        found += [b"&#0%d;" % byte, b"\\x" + low, b"\\x" + high]
-    if byte in b'"\\/\'':
-        found.append(b"\\" + bytes([byte]))
-    return tuple({*found, *_NAMED.get(byte, [])})
+def _latin_1(text: str) -> bytes:
+    """The text as older servers write it, where that is something else than UTF-8."""
+    try:
+        return b"" if text.isascii() else text.encode("latin-1")
+    except UnicodeEncodeError:
+        return b""
+
+
+def _spellings(character: str) -> tuple[bytes, ...]:
+    code, wide = ord(character), character.encode("utf-16-be", "surrogatepass").hex()
+    found: set[bytes] = set()
+    for raw in filter(None, (character.encode("utf-8", "surrogatepass"), _latin_1(character))):
+        found |= {raw, *_of_each_byte("%", raw), *_of_each_byte("%25", raw), *_of_each_byte("\\x", raw)}
+    for digits in {wide, wide.upper()}:
+        found.add("".join(f"\\u{digits[at : at + 4]}" for at in range(0, len(digits), 4)).encode())
+    for digits in {f"{code:x}", f"{code:X}", f"{code:02x}", f"{code:02X}"}:
+        found |= {f"&#x{digits};".encode(), f"&#X{digits};".encode()}
+    found |= {b"&#%d;" % code, b"&#0%d;" % code}
+    if code in codepoint2name:
+        found.add(f"&{codepoint2name[code]};".encode())
+    return tuple(sorted({*found, *_OWN.get(character, [])}))
+
+
+def _of_each_byte(sign: str, raw: bytes) -> tuple[bytes, bytes]:
+    """The sign and two digits for each byte, in either case."""
+    low = "".join(f"{sign}{byte:02x}" for byte in raw)
+    return low.encode(), "".join(f"{sign}{byte:02X}" for byte in raw).encode()
 
 
 def _base64_spellings(byte: int) -> tuple[bytes, ...]:

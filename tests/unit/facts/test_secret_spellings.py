@@ -74,6 +74,59 @@ def test_a_secret_of_special_characters_is_masked_as_forms_and_pages_write_it(sp
         assert (out, count) == (b"*" * len(spelled), 1)
 
 
+UMLAUTS = "p\u00e4ssw\u00f6rd-\u00c3/7+x"
+BY_NUMBER = UMLAUTS.encode("ascii", "xmlcharrefreplace")
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        UMLAUTS.encode(),
+        UMLAUTS.encode("latin-1"),
+        BY_NUMBER,
+        "".join(one if one.isascii() else f"&#x{ord(one):X};" for one in UMLAUTS).encode(),
+        UMLAUTS.replace("\u00e4", "&auml;").replace("\u00f6", "&ouml;").replace("\u00c3", "&Atilde;").encode(),
+        BY_NUMBER.replace(b"/", b"%2F").replace(b"+", b"&#43;"),
+        json.dumps(UMLAUTS)[1:-1].replace("+", "\\u002B").replace("/", "\\/").encode(),
+        repr(UMLAUTS.encode())[2:-1].encode(),
+        repr(UMLAUTS.encode("latin-1"))[2:-1].encode(),
+        quote(UMLAUTS, safe="").encode(),
+        quote(quote(UMLAUTS, safe=""), safe="").encode(),
+        quote(UMLAUTS.encode("latin-1"), safe="").lower().encode(),
+        UMLAUTS.encode("latin-1").hex().upper().encode(),
+        b"\\u00e4".join(part.encode() for part in UMLAUTS.split("\u00e4")),
+    ],
+    ids=range(14),
+)
+def test_a_secret_beyond_ascii_is_masked_in_every_charset_and_escape_of_its_letters(spelled: bytes) -> None:
+    for cut in range(len(spelled) + 1):
+        assert passed([spelled[:cut], spelled[cut:]], UMLAUTS) == (b"*" * len(spelled), 1)
+
+
+def test_a_secret_beyond_ascii_is_masked_in_the_base64_of_a_narrow_charset() -> None:
+    for before in (b"", b"u", b"u:"):
+        text = base64.b64encode(before + UMLAUTS.encode("latin-1") + b"tail")
+        assert passed([text], UMLAUTS)[1] == 1
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        html.escape(json.dumps(MARKUP)[1:-1]),
+        html.escape(json.dumps(MARKUP)[1:-1]).replace("&quot;", "&#34;"),
+        html.escape(repr(MARKUP)[1:-1]),
+        MARKUP.replace("'", "''"),
+        MARKUP.replace('"', '""'),
+        MARKUP.replace("'", "'\\''"),
+        quote(quote(MARKUP, safe=""), safe=""),
+    ],
+)
+def test_a_secret_quoted_in_a_statement_or_in_a_page_s_program_is_masked(spelled: str) -> None:
+    for cut in range(len(spelled) + 1):
+        out, count = passed([spelled[:cut].encode(), spelled[cut:].encode()], MARKUP)
+        assert (out, count) == (b"*" * len(spelled), 1)
+
+
 def test_ordinary_text_passes_unchanged_and_without_delay() -> None:
     remover = SecretRemover((SECRET,), same_length=True)
     text = b"An ordinary answer, which ends with no part of it.\n" * 100
