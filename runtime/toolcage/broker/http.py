@@ -134,7 +134,9 @@ class _Served:
             if found is not None and self._keeping is not None:
                 return await self._answer_again(request, found, self._keeping)
             with self._changing(head.method):
-                answered = await self._asking.ask(request, asked)
+                # What is kept came first over its connection: nothing that an earlier exchange left there, whoever
+                # miscounted, can be taken for it.
+                answered = await self._asking.ask(request, asked, anew=place is not None)
                 return await self._answer(request, answered, place)
         except h11.LocalProtocolError as error:
             raise bad(f"cannot be carried ({error})") from None
@@ -203,10 +205,9 @@ class _Served:
         return request.another_may_follow and not self._note.is_full
 
     def _copy(self, place: Place | None, status: int, received: Headers, headers: Headers) -> Copy | None:
-        """Where the answer goes besides to the client. Only one whose end can be told goes anywhere, and none behind a
-        body: a server that took that for a request would answer it here."""
-        length, coding = value_of(received, "content-length"), value_of(received, "transfer-encoding")
-        if place is None or self._server.bodies or (length is None and coding is None):
+        """Where the answer goes besides to the client. Only one whose end can be told goes anywhere."""
+        length = _length(received)
+        if place is None or (length is None and value_of(received, "transfer-encoding") is None):
             return None
         fresh = freshness(status, received, most_s=place.terms.seconds, now=time.time())
         return None if fresh is None else Copy(place, fresh, headers, None if length is None else int(length))
@@ -245,7 +246,7 @@ class _Served:
         headers = coming_down(received)
         if status in _REDIRECTS:
             headers = [(name, self._inside(head, value) if name == "location" else value) for name, value in headers]
-        length = value_of(received, "content-length")
+        length = _length(received)
         return headers if length is None else [*headers, ("content-length", length)]
 
     def _inside(self, head: RequestHead, location: str) -> str:
@@ -287,6 +288,13 @@ class _Served:
     def hang_up(self) -> None:
         """Ends the connection to the server, if there is one."""
         self._server.hang_up()
+
+
+def _length(received: Headers) -> str | None:
+    """The length that an answer has by its head: what comes in pieces ends with the last of them, whatever else its
+    head says."""
+    coded = value_of(received, "transfer-encoding") is not None
+    return None if coded else value_of(received, "content-length")
 
 
 def _shown(path: str) -> str:

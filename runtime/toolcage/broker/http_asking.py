@@ -38,8 +38,9 @@ class Asking:
         self._note = note
         self._sends = sends
 
-    async def ask(self, request: ClientRequest, asked: h11.Request) -> h11.Response:
-        """The head of the answer: of the first, or of a later one where the request may be sent again.
+    async def ask(self, request: ClientRequest, asked: h11.Request, *, anew: bool) -> h11.Response:
+        """The head of the answer: of the first, or of a later one where the request may be sent again. `anew`: over a
+        connection that has carried nothing else.
 
         Raises Denied, and ConnectionError or h11.RemoteProtocolError where the connection broke.
         """
@@ -47,7 +48,7 @@ class Asking:
         safe = request.head.method in SAFE
         if not safe:
             asked = await self._with_key(request, asked)
-        outcome = await self._send(request, asked, anew=not safe)
+        outcome = await self._send(request, asked, anew=anew or not safe)
         attempt = 1
         while (wait := self._wait(request, attempt, outcome)) is not None:
             self._server.hang_up()

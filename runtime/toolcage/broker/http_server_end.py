@@ -41,11 +41,10 @@ Dial: TypeAlias = Callable[[], Awaitable[Server]]
 
 class ServerEnd:
     """Speaks HTTP/1.1 to one server. `max_answer` bounds one answer in bytes. `arrived` counts those of the answer at
-    hand. `bodies`: something with a body was sent over the connection at hand."""
+    hand."""
 
     def __init__(self, dial: Dial, note: Connection, *, idle_s: float, max_answer: int) -> None:
         self.arrived = 0
-        self.bodies = False
         self._dial = dial
         self._note = note
         self._idle_s = idle_s
@@ -56,15 +55,13 @@ class ServerEnd:
     async def connect(self, *, anew: bool) -> bool:
         """Whether the connection is a new one. Raises Denied."""
         self.arrived = 0
-        over = None if self._http is None else self._http.states
-        if self._http is not None and not anew and over == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
+        if self._http is not None and not anew and self._is_at_rest(self._http):
             self._http.start_next_cycle()
             return False
         self.hang_up()
         self._server = await self._dial()
         self._note.address = self._server.address
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
-        self.bodies = False
         return True
 
     async def send(self, request: h11.Request, piece: Callable[[], Awaitable[bytes]]) -> None:
@@ -72,7 +69,6 @@ class ServerEnd:
         `piece` does."""
         await self._send(request)
         while data := await piece():
-            self.bodies = True
             await self._send(h11.Data(data=data))
         await self._send(h11.EndOfMessage())
 
@@ -100,6 +96,11 @@ class ServerEnd:
         server, self._server, self._http = self._server, None, None
         if server is not None:
             server.abort()
+
+    @staticmethod
+    def _is_at_rest(http: h11.Connection) -> bool:
+        """Whether an exchange is over and nothing has come behind its answer, where it would begin the next one."""
+        return http.states == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE} and not http.trailing_data[0]
 
     async def _send(self, event: Any) -> None:
         assert self._http is not None

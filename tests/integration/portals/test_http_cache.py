@@ -53,9 +53,7 @@ def opened(
     ) -> Portal:
         terms = KeepTerms(resource=resource, seconds=seconds, max_bytes=max_bytes, scope=scope)
         used = replace(config, **options.pop("config", {}))
-        return through(
-            portal, used, wire_server, authority, keeping=Keeping(answers=answers, terms=terms), **options
-        )
+        return through(portal, used, wire_server, authority, keeping=Keeping(answers=answers, terms=terms), **options)
 
     return open_one
 
@@ -359,7 +357,7 @@ def test_headers_that_the_portal_drops_poison_nothing_and_part_nothing(
     assert asked(wire_server) == 1
 
 
-def test_no_answer_behind_a_body_is_kept_for_a_server_may_have_read_the_body_as_a_request(
+def test_the_answer_to_a_request_within_a_body_is_not_kept_as_the_answer_to_the_next_one(
     opened: OpenKeeping, wire_server: HttpServer
 ) -> None:
     """A server that ignores the body of a GET answers what stands in it, one answer too early."""
@@ -376,11 +374,70 @@ def test_no_answer_behind_a_body_is_kept_for_a_server_may_have_read_the_body_as_
     client.request("GET", "/v1/a", smuggled)
     assert client.getresponse().read() == b"first"
     client.request("GET", "/v1/x")
-    client.getresponse().read()
+    assert client.getresponse().read() == b"first"
     client.close()
     wire_server.answer = plain(b"true")
-    assert ask(opened(), "/v1/x")[1] == b"true"
+    assert ask(opened(), "/v1/x")[1] == b"first"
     assert ask(opened(), "/v1/a")[1] == b"true"
+
+
+SURPLUS = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\npoisoned"
+
+
+@pytest.mark.parametrize(
+    ("method", "first"),
+    [
+        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(SURPLUS)),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: %d\r\n\r\n" % len(SURPLUS)),
+        ("GET", b"HTTP/1.1 204 No Content\r\nContent-Length: %d\r\n\r\n" % len(SURPLUS)),
+        ("GET", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+    ],
+)
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_a_server_says_beyond_an_answer_is_neither_the_next_answer_nor_kept_as_one(
+    opened: OpenKeeping, wire_server: HttpServer, method: str, first: bytes, keeps: bool
+) -> None:
+    """Servers that miscount, or that send a body where none may be: whoever chooses it would choose what others get."""
+
+    def miscounts(connection: socket.socket, request: bytes) -> None:
+        connection.sendall(
+            first + SURPLUS if b"/v1/odd" in request else b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue"
+        )
+
+    wire_server.answer = miscounts
+    client = http.client.HTTPConnection("127.0.0.1", opened().port, timeout=20)
+    client.request(method, "/v1/odd")
+    client.getresponse().read()
+    client.request("GET", "/v1/x", headers={} if keeps else {"Cache-Control": "no-cache"})
+    assert client.getresponse().read() == b"true"
+    client.close()
+    assert ask(opened(), "/v1/x")[1] == b"true"
+
+
+def test_an_answer_that_is_kept_came_over_a_connection_of_its_own_and_others_share_one(
+    opened: OpenKeeping, wire_server: HttpServer
+) -> None:
+    def connections(**headers: str) -> int:
+        before = wire_server.connections
+        client = http.client.HTTPConnection("127.0.0.1", opened().port, timeout=20)
+        for path in ("/v1/a", "/v1/b", "/v1/c"):
+            client.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            assert client.getresponse().read() == b"fine"
+        client.close()
+        return wire_server.connections - before
+
+    assert connections(Cache_Control="no-cache") == 1
+    assert connections() == 3
+
+
+def test_an_answer_in_pieces_that_also_says_a_length_is_given_and_kept_to_its_last_piece(
+    opened: OpenKeeping, wire_server: HttpServer
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    wire_server.answer = raw(head + b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n")
+    assert [ask(opened())[1] for _ in range(2)] == [b"hello world"] * 2
+    assert asked(wire_server) == 1
 
 
 def test_what_the_server_echoes_of_the_key_is_kept_masked_and_given_masked(
