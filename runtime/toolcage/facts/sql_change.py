@@ -234,12 +234,12 @@ class _Reader:
 
     # -- parts
 
-    def _column(self, node: Any) -> str | None:
-        """The name of a column of the table."""
+    def _column(self, node: Any, *, alone: bool = False) -> str | None:
+        """The name of a column of the table; a bare one may be another table's, unless it is `alone`."""
         if type(node).__name__ != "Column" or type(node.this).__name__ != "Identifier" or node.args.get("db"):
             return None
         table = node.args.get("table")
-        ours = not self._beside if table is None else _fold(table.name) == self._known_as
+        ours = alone or not self._beside if table is None else _fold(table.name) == self._known_as
         return _fold(node.name) if ours else None
 
     def _names(self) -> Iterator[str]:
@@ -250,7 +250,7 @@ class _Reader:
     def _returned(self, node: Any) -> str | None:
         if type(node).__name__ == "Star" and not any(node.args.values()):
             return "*"
-        return self._column(node)
+        return self._column(node, alone=True)  # other tables have no part in RETURNING
 
     def _plain(self, node: Any) -> Plain | None:
         kind = type(node).__name__

@@ -246,6 +246,9 @@ def test_rows_stand_in_the_order_of_their_keys_and_text_that_is_no_utf8_stays_wh
     script(file, "UPDATE stock SET secret = CAST(x'ff41' AS TEXT) WHERE id = 2; UPDATE stock SET secret = 20 - id")
     rows = change("UPDATE stock SET amount = 0 WHERE secret > '0' RETURNING id", limit=100)["rows"]
     assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    sql = "UPDATE stock SET amount = 1 FROM (SELECT id AS i FROM stock ORDER BY secret) AS n WHERE n.i = stock.id"
+    rows = change(f"{sql} RETURNING id", limit=100, between=lambda report: report["rows"].reverse())["rows"]
+    assert rows == [[number] for number in range(1, 11)]
     script(file, "UPDATE stock SET secret = CAST(x'ff41' AS TEXT) WHERE id = 2")
     assert change("UPDATE stock SET amount = 3 WHERE id = 2 RETURNING secret")["rows"] == [["\ufffdA"]]
     assert ask_file(file, "SELECT amount, hex(secret) FROM stock WHERE id = 2") == [(3, "FF41")]
@@ -282,6 +285,8 @@ def test_rows_stand_in_the_order_of_their_keys_and_text_that_is_no_utf8_stays_wh
         ("DELETE FROM stock WHERE \"no\" = 'no'", {"limit": 99}, "sql.not_granted"),
         ("UPDATE stock SET amount = 1 WHERE id = 1", {"terms": SqlTerms(tables=frozenset({"log"}))}, "sql.not_granted"),
         ("UPDATE stock SET amount = (SELECT count(*) FROM lines) WHERE id = 1",
+         {"terms": SqlTerms(tables=frozenset({"stock"}))}, "sql.not_granted"),
+        ("UPDATE stock SET amount = (SELECT count(*) FROM (SELECT 1 AS v) AS g JOIN settings USING (v)) WHERE id = 1",
          {"terms": SqlTerms(tables=frozenset({"stock"}))}, "sql.not_granted"),
         ("DELETE FROM stock WHERE id = 2", {"terms": SqlTerms(operations=frozenset({"insert"}))}, "sql.not_allowed"),
         ("UPDATE stock SET amount = 1 WHERE id IN (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
