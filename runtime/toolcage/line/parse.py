@@ -85,20 +85,21 @@ def call_digest(canonical: bytes, files: tuple[InputFile, ...]) -> str:
     return digest.hexdigest()
 
 
-def decode(raw: bytes | str) -> Any:
-    """The JSON value in `raw`, read strictly: bounded, UTF-8, I-JSON. Raises Refused with status `malformed`."""
+def decode(raw: bytes | str, *, named: str = "the call") -> Any:
+    """The JSON value in `raw`, read strictly: bounded, UTF-8, I-JSON. Raises Refused with status `malformed`, which
+    calls the text by the name that it is given."""
     if len(raw) > MAX_BYTES:
         _refuse_size()
     try:
         encoded = raw.encode() if isinstance(raw, str) else raw
         text = encoded.decode("utf-8")
     except UnicodeError:
-        _refuse("call.encoding", "the call is not valid UTF-8", "Send UTF-8 text without lone surrogates.")
+        _refuse("call.encoding", f"{named} is not valid UTF-8", "Send UTF-8 text without lone surrogates.")
     _check_nesting(encoded)
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_whole)
     except (ValueError, RecursionError):
-        _refuse("call.not_json", "the call is not valid JSON", "Send one JSON object with double-quoted strings.")
+        _refuse("call.not_json", f"{named} is not valid JSON", "Send one JSON object with double-quoted strings.")
 
 
 def _check_nesting(encoded: bytes) -> None:

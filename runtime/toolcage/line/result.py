@@ -15,7 +15,7 @@ import json
 import re
 import reprlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ _LINK: Final = re.compile(r"</?a(?:\s[^>]*)?>")
 """What the cleaner leaves of a link: it writes attributes quoted, with `>` escaped."""
 _RENDERED: Final = OutputTerms(html="keep", redact=())  # what to redact was the policy's word, in clean
 _REFUSED: Final = OutputTerms()
+_RESTARTED: Final = "variables, imports and files of earlier calls are gone; make again what is needed"
 _TICKS: Final = re.compile(r"`+")
 _KEYS: Final = (
     "success", "data", "result", "error", "status", "code", "hint", "retryable", "stdout", "stderr", "exit_code",
@@ -177,7 +178,7 @@ class ToolResult:
                 body,
                 f"<<end untrusted {nonce}>>",
             ]
-        lines += [f"cut: {_line(one.part)}, {_missing(one)}" for one in self.truncated]
+        lines += [f"{name}: {told}" for name, told in _losses(self.truncated, _line)]
         if self.hint and not self._hint_is_the_tools:
             lines.append(f"hint: {_line(self.hint)}")
         return "\n".join(lines)
@@ -186,7 +187,7 @@ class ToolResult:
         """For a Markdown renderer: everything that is not ours stands in code, where no renderer fetches or links."""
         parts = [f"**{self.status}**" + (f" {_code(self.code)}" if self.code else "")]
         parts += [f"{name}:\n\n{_fenced(value)}" for name, value in self._sections()]
-        parts += [f"cut: {_code(one.part)}, {_missing(one)}" for one in self.truncated]
+        parts += [f"{name}: {told}" for name, told in _losses(self.truncated, _code)]
         if self.hint and not self._hint_is_the_tools:
             parts.append(f"hint: {_code(self.hint)}")
         return "\n\n".join(parts) + "\n"
@@ -204,7 +205,7 @@ class ToolResult:
             ("hint", "" if self._hint_is_the_tools else self.hint or ""),
         ]
         rows += self._sections()
-        rows += [("cut", f"{one.part}, {_missing(one)}") for one in self.truncated]
+        rows += _losses(self.truncated, str)
         listed = "".join(f"<dt>{name}</dt><dd><pre>{_escaped(value)}</pre></dd>" for name, value in rows if value)
         shown = "".join(map(_shown, self.artifacts)) if rich else ""
         return f'<dl class="toolcage-result">{listed}</dl>{shown}'
@@ -344,6 +345,15 @@ def _nonce(body: str) -> str:
 
 def _line(text: str | None) -> str:
     return " ".join(neutralise(text or "", _RENDERED)[0].split())
+
+
+def _losses(truncated: Sequence[Truncation], written: Callable[[str], str]) -> list[tuple[str, str]]:
+    """What is not there, each with its heading. A session that began anew lost nothing of this output, but all that
+    earlier calls left: a model that is not told so calls functions that are gone."""
+    return [
+        ("session_restarted", _RESTARTED) if one.part == "session" else ("cut", f"{written(one.part)}, {_missing(one)}")
+        for one in truncated
+    ]
 
 
 def _missing(one: Truncation) -> str:

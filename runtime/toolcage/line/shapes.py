@@ -55,7 +55,7 @@ def _named(name: object, arguments: object) -> Mapping[str, object]:
 
 
 def _from_text(text: str) -> Any:
-    value = decode(text)
+    value = decode(text, named="the text of `arguments`")
     if not isinstance(value, Mapping):  # text within text would be decoded by nobody
         raise _malformed(
             "call.arguments", "`arguments` must be an object", "Send the arguments by name, in an object."

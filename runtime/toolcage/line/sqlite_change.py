@@ -171,7 +171,7 @@ class _Transaction:
         self._account.keys = [key for row in rows for key in row.key if isinstance(key, int)][:TOLD_KEYS]
         if self._account.changed > order.most:
             raise _refused(
-                "sql.too_many_rows", f"More than {order.most} rows would change, so none did.",
+                "sql.too_many_rows", f"More rows than {order.most} would change, so none did.",
                 "Count what the database changes by itself too; if that many are meant, pass `limit`, as far as the"
                 " grant allows.",
             )  # fmt: skip

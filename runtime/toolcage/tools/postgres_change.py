@@ -92,7 +92,7 @@ def _make_final(client: Client) -> None:
 def _too_many(most: int) -> ToolFailure:
     return ToolFailure(
         "sql.too_many_rows",
-        f"More than {most} rows would change, so none did.",
+        f"More rows than {most} would change, so none did.",
         "Narrow the WHERE; if that many are meant, pass `limit`, as far as the grant allows.",
     )
 

@@ -277,6 +277,6 @@ def too_many(most: int) -> ToolFailure:
     """For a change of more rows than the call or the grant allows."""
     return ToolFailure(
         "sql.too_many_rows",
-        f"More than {most} rows would change, so none did.",
+        f"More rows than {most} would change, so none did.",
         "Narrow the WHERE; if that many are meant, pass `limit`, as far as the grant allows.",
     )

@@ -152,6 +152,17 @@ def test_output_is_cut_before_it_is_delimited() -> None:
     assert re.search(r"<<end untrusted [0-9a-f]{32}>>\Z", text)
 
 
+def test_a_session_that_began_anew_is_told_in_words_and_not_as_output_that_was_cut() -> None:
+    lost, cut = Truncation(part="session", kept=0, dropped=None), Truncation(part="stdout", kept=5, dropped=2)
+    made = ToolResult(True, 1, truncated=(lost, cut))
+    for shown in (made.to_text(), made.to_markdown(), made.to_html()):
+        assert "session_restarted" in shown
+        assert "variables, imports and files of earlier calls are gone" in shown
+        assert "5 bytes kept, 2 dropped" in shown
+        assert "0 bytes kept" not in shown
+    assert "session_restarted" not in ToolResult(True, 1, truncated=(cut,)).to_text()
+
+
 def test_the_hint_of_a_tool_stands_with_its_output_and_our_own_outside() -> None:
     def after(made: ToolResult) -> str:
         return made.to_text().split("<<end untrusted")[1]
