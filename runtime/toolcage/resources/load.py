@@ -7,7 +7,7 @@ looks at no database, folder, secret or server: that is for when one is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeVar, get_args, get_origin
@@ -56,6 +56,9 @@ def read_resources(document: Document, folder: Path) -> Resources:
         file = written.ResourcesFile.model_validate(document.data)
     except ValidationError as cause:
         raise ResourceError(_faults(document, cause)) from None
+    if empty := list(_empty(document.data, ())):
+        raise ResourceError(_listed(document, [(path, "nothing stands behind it; write a value, or remove the key")
+                                               for path in empty]))  # fmt: skip
     base = _Base(folder)
     return Resources(
         databases=_each(file.databases, base.database),
@@ -193,9 +196,25 @@ def _faults(document: Document, cause: ValidationError) -> str:
     found = []
     for fault in cause.errors(include_url=False, include_input=False):
         path = _in_file(fault["loc"])
-        text = _fault_text(fault["type"], path, fault["msg"], fault["loc"])
-        found.append((document.line(path), f"{'.'.join(map(str, path))}: {text}" if path else text))
-    return "\n".join(f"{document.name}:{line}: {visible(text)}" for line, text in sorted(found))
+        found.append((path, _fault_text(fault["type"], path, fault["msg"], fault["loc"])))
+    return _listed(document, found)
+
+
+def _listed(document: Document, found: Iterable[tuple[KeyPath, str]]) -> str:
+    lines = sorted(
+        (document.line(path), f"{'.'.join(map(str, path))}: {text}" if path else text) for path, text in found
+    )
+    return "\n".join(f"{document.name}:{line}: {visible(text)}" for line, text in lines)
+
+
+def _empty(value: object, path: KeyPath) -> Iterator[KeyPath]:
+    """Keys with nothing behind them that the models took for absent ones: `quota:` is nobody's wish for no quota."""
+    if not isinstance(value, Mapping):
+        return
+    for key, inner in value.items():
+        if inner is None:
+            yield (*path, str(key))
+        yield from _empty(inner, (*path, str(key)))
 
 
 def _in_file(loc: KeyPath) -> KeyPath:
