@@ -44,10 +44,11 @@ def time_seconds(text: object, *, low: float, high: float) -> float:
 def number_between(value: object, *, low: float, high: float, whole: bool) -> float:
     """`value`, a plain number in the range. Raises ValueError, with what to write instead."""
     wanted = "a whole number" if whole else "a number"
+    only = f"write {low:g}" if low == high else f"write {wanted} from {low:g} to {high:g}"
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-        raise ValueError(f"{_shown(value)} is not {wanted}; write {wanted} from {low:g} to {high:g}")
+        raise ValueError(f"{_shown(value)} is not {wanted}; {only}")
     if not low <= value <= high:
-        raise ValueError(f"{value:g} is out of range; write {wanted} from {low:g} to {high:g}")
+        raise ValueError(f"{value:g} is out of range; {only}")
     return value
 
 

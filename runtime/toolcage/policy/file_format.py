@@ -6,7 +6,8 @@ is generated from these models. Deliberately without defaults for the cage: abse
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
@@ -31,6 +32,19 @@ COLUMN_PATTERN: Final = r"^([^.*\s\x00-\x1f]{1,128}\.){1,2}[^.*\s\x00-\x1f]{1,12
 DOMAIN_PATTERN: Final = r"^([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$"
 ADDRESS_PATTERN: Final = r"^[^\s@,;<>]{1,64}@([a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}$"
 SUFFIX_PATTERN: Final = r"^\.[A-Za-z0-9]{1,16}$"
+PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType({
+    SIZE_SCHEMA["pattern"]: "a size, as `256MiB`",
+    TIME_SCHEMA["pattern"]: "a time, as `5s`",
+    NAME_PATTERN: "a name: `a-z`, digits, `_`, `-`, at most 64",
+    HOST_PATTERN: "a host name, or `*.` and a domain",
+    EGRESS_PATTERN: "a host name, or `*.` and a domain, with `:` and a port",
+    TABLE_PATTERN: "a table's name",
+    COLUMN_PATTERN: "`table.column`",
+    DOMAIN_PATTERN: "a domain",
+    ADDRESS_PATTERN: "a mail address",
+    SUFFIX_PATTERN: "an ending, as `.csv`",
+})  # fmt: skip
+"""What a text of each pattern is, for people: in the reference and in faults."""
 
 
 def _size(low: int, high: int) -> Any:

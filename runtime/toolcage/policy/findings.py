@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from toolcage.errors import PolicyError
-from toolcage.policy.file_format import model_at
+from toolcage.policy.file_format import PATTERN_WORDS, model_at
 from toolcage.policy.fragments import nearest
 from toolcage.strict_yaml import Document, KeyPath, visible
 
@@ -59,9 +59,15 @@ def _text_of(fault: ErrorDetails, model: type[BaseModel]) -> str:
         case "too_short":
             return "an empty list grants nothing; name at least one, or remove the key"
         case "string_pattern_mismatch":
-            return f"write text that matches {fault['ctx']['pattern']}"
+            return _no_match(fault["input"], fault["ctx"]["pattern"])
         case _:
             return fault["msg"]
+
+
+def _no_match(given: object, pattern: str) -> str:
+    what = PATTERN_WORDS.get(pattern)
+    refused = f"`{str(given)[:60]}` is not {what}; " if what else ""
+    return f"{refused}write text that matches {pattern}"
 
 
 def _unknown_key(key: str, model: type[BaseModel]) -> str:

@@ -61,7 +61,7 @@ class OriginCompiler:
                                          " write the list without `links`")  # fmt: skip
                 return None
             kind = "url"
-        negated = isinstance(value, dict)
+        negated = isinstance(value, dict) and "not" in value
         if effect == "deny" and not negated:
             self._findings.add(path, "an origin under deny would spare every value from elsewhere; write"
                                      " `{not: [said]}` for values that come from none of these")  # fmt: skip

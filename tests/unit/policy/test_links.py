@@ -74,6 +74,7 @@ def test_a_long_text_of_one_hostile_piece_is_read_to_its_end(piece: str) -> None
         ("{allow: [{to: {}, origin: {subject: {links: {not: [said]}}}}]}", "would permit values of unknown origin"),
         ("{allow: [{to: {}}], deny: [{origin: {subject: {links: [said]}}}]}", "would spare every value from elsewhere"),
         ("{allow: [{to: {}, origin: {subject: {links: [sayd]}}}]}", "write a list of `said`"),
+        ("{allow: [{to: {}, origin: {subject: {link: [said]}}}]}", "write a list of `said`"),
         ("{ask: [{to: {}, origin: {subject: {links: [said], not: [said]}}}]}", "write a list of `said`"),
     ],
 )

@@ -115,11 +115,11 @@ def test_the_digest_changes_with_the_content_and_not_with_the_writing(load: Load
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("version: 2\nrole: r\ntools: {}", 1, "from 1 to 1"),
+        ("version: 2\nrole: r\ntools: {}", 1, "out of range; write 1"),
         ("version: true\nrole: r\ntools: {}", 1, "not a whole number"),
         ("version: '1'\nrole: r\ntools: {}", 1, "not a whole number"),
         ("version: 1\ntools: {}", 1, "role: missing"),
-        ("version: 1\nrole: Team A\ntools: {}", 2, "write text that matches"),
+        ("version: 1\nrole: Team A\ntools: {}", 2, "`Team A` is not a name: `a-z`, digits"),
         ("version: 1\nrole: r\ntools: {}\ndenny: []", 4, "did you mean `deny`?"),
         ("version: 1\nrole: r\ntools: {}\ndescription:", 4, "write text"),
         ("version: 1\nrole: r\ntools:", 3, "write a mapping"),
@@ -294,7 +294,7 @@ def test_an_ask_that_cannot_be_escaped_loads(load: Load, asking: str, allowing: 
         ("{tables: ['*']}", "write text that matches"),
         ("{tables: [shop.public.orders]}", "write text that matches"),
         ("{tables: orders}", "write a list"),
-        ("{columns_except: [email]}", "write text that matches"),
+        ("{columns_except: [email]}", "`email` is not `table.column`; write text that matches"),
         ("{columns_except: ['customers.*']}", "write text that matches"),
         ("{columns_except: [shop.public.customers.email]}", "write text that matches"),
     ],
