@@ -19,15 +19,15 @@ from rich.table import Table
 from toolcage.cage.spec import weakenings
 from toolcage.cli import policy_compare, policy_explain
 from toolcage.cli.junit import Outcome, junit
+from toolcage.cli.named_policies import named_policies
 from toolcage.errors import PolicyError, ResourceError
 from toolcage.policy.cases import CaseResult, run_cases
 from toolcage.policy.idle import idle_rules
-from toolcage.policy.load import load_role, policy_files
+from toolcage.policy.load import load_role
 from toolcage.policy.model import Grant, Role
 from toolcage.policy.reference import field_table
 from toolcage.policy.schema import role_schema
 from toolcage.quantities import size_text
-from toolcage.strict_yaml import read_document
 from toolcage.types import ToolDeclaration
 
 if TYPE_CHECKING:
@@ -146,25 +146,11 @@ def _with_what_is_here(
     return (path, None, "\n".join(problems)) if problems else (path, role, fault)
 
 
-def _is_policy(path: Path, given: Sequence[Path]) -> bool:
-    """False for a resources file that a folder holds beside its policies: told, and passed over."""
-    if path in given:
-        return True
-    try:
-        data = read_document(path, PolicyError).data
-    except PolicyError:
-        return True  # the loader says what is wrong
-    if isinstance(data, dict) and "role" not in data and data.keys() & {"databases", "workspaces"}:
-        typer.echo(f"note: {path} is a resources file, not a policy; passed over", err=True)
-        return False
-    return True
-
-
 def _load_each(
     paths: Sequence[Path], declarations: Mapping[str, ToolDeclaration]
 ) -> list[tuple[Path, Role | None, str | None]]:
     try:
-        files = [path for path in policy_files(paths) if _is_policy(path, paths)]
+        files = named_policies(paths)
     except PolicyError as cause:
         typer.echo(str(cause), err=True)
         raise typer.Exit(1) from None

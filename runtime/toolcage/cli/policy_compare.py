@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from toolcage.audit.report import read_records, visible
+from toolcage.cli.named_policies import named_policies
 from toolcage.policy.coverage import Coverage
 from toolcage.policy.coverage import coverage as count_coverage
 from toolcage.policy.diff import Change, compare
@@ -61,7 +62,7 @@ def coverage(log: _Log, policy: _Policies, as_json: _Json = False) -> None:
     """Count which rules decided the calls of a log, and name those that never did. Exit 1 when there are any."""
     from toolcage.policy_desk import declared_tools
 
-    roles = load_roles(policy, declared_tools())
+    roles = load_roles(named_policies(policy), declared_tools())
     closings = [record for record in read_records(log) if record.get("type") == "closing" and "decision" in record]
     reports = [
         count_coverage(
@@ -88,7 +89,7 @@ def replay(log: _Log, policy: _Policies, as_json: _Json = False) -> None:
     from toolcage.line.validate import compile_schema
     from toolcage.policy_desk import declared_tools
 
-    roles = load_roles(policy, declared_tools())
+    roles = load_roles(named_policies(policy), declared_tools())
     report = replay_log(read_records(log), roles.values(), compile_schema)
     if as_json:
         print(json.dumps(

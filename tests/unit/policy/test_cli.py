@@ -339,11 +339,16 @@ def test_a_policy_of_a_strangers_tool_loads_when_its_file_is_given(tmp_path: Pat
 
 def test_a_resources_file_in_a_folder_of_policies_is_passed_over_with_a_note(tmp_path: Path) -> None:
     (tmp_path / "none.yaml").write_text("version: 1\nrole: none\ntools: {}\n")
-    (tmp_path / "resources.yaml").write_text("version: 1\ndatabases: {}\n")
+    (tmp_path / "resources.yaml").write_text("version: 1\nendpoints: {}\n")
     done = CliRunner().invoke(app, ["check", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "is a resources file, not a policy" in done.output
     assert CliRunner().invoke(app, ["check", str(tmp_path / "resources.yaml")]).exit_code == 1
+    log = tmp_path / "log.jsonl"
+    log.write_text("")
+    for command in ("coverage", "replay"):
+        done = CliRunner().invoke(app, [command, str(log), "--policy", str(tmp_path)])
+        assert (done.exit_code, "passed over" in done.output) == (0, True), done.output
 
 
 def test_an_image_that_nobody_built_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
