@@ -207,7 +207,7 @@ class Session:
         self._check_open()
         self._runtime._check_may_wait()
 
-        ordered = list(calls)
+        ordered = _pairs(calls)
 
         async def run(done: Callable[[], None]) -> list[ToolResult]:
             gate = asyncio.Semaphore(max_concurrent)
@@ -243,6 +243,16 @@ class Session:
         _current.reset(self._tokens.pop())
         if not self._tokens:
             self.close()
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _current.reset(self._tokens.pop())  # here: a thread has a context of its own
+        if not self._tokens:
+            await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Ends the session and what it keeps between its calls, as the end of its `with` block does; a running call of
@@ -286,6 +296,15 @@ class Session:
         if passing.cancelled():
             return refused(CANCELLED, call_id=None, audit_id=None, duration_ms=0.0)
         return passing.result()
+
+
+def _pairs(calls: Iterable[tuple[str, Mapping[str, object]]]) -> list[tuple[str, Mapping[str, object]]]:
+    """The calls of `map`, all of which are looked at before one runs."""
+    ordered = list(calls)
+    for place, call in enumerate(ordered):
+        if not isinstance(call, tuple | list) or len(call) != 2:
+            raise UsageError(f"call {place} of map is of type {type(call).__name__}; write each as (tool, arguments)")
+    return ordered
 
 
 def call_in_current_session(tool: base.Tool, arguments: Mapping[str, Any], is_async: bool) -> Any:

@@ -5,6 +5,7 @@ Calls that may run are stopped at the approver or end as `unavailable`, because 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from toolcage import Approval, ApprovalRequest, PolicyError, PoolTerms, Runtime, UsageError
+from toolcage import Approval, ApprovalRequest, PolicyError, PoolTerms, Runtime, RuntimeClosedError, Session, UsageError
 from toolcage.audit.report import read_records
 from toolcage.cage.engine import Engine
 from toolcage.errors import EngineError
@@ -167,6 +168,29 @@ def test_many_calls_at_once_do_not_pass_a_limit_together(make: Make) -> None:
     assert sum(result.status == "unavailable" for result in results) == 3
     assert {result.code for result in results if result.status == "limit_exceeded"} == {"policy.rate"}
     assert all(result.retryable for result in results if result.status == "limit_exceeded")
+
+
+def test_many_calls_at_once_are_pairs_or_none_of_them_runs(make: Make) -> None:
+    session = make(team="tools: {calculate_expression: {allow: [{}], limits: {calls: 1/session}}}").session()
+    for wrong in (("calculate_expression",), "calculate_expression", {"tool": "calculate_expression"}):
+        with pytest.raises(UsageError, match=r"call 1 of map .* \(tool, arguments\)"):
+            session.map([("calculate_expression", SUM), wrong])  # type: ignore[list-item]
+    assert session.map([("calculate_expression", SUM)])[0].status == "unavailable"  # the limit was not touched
+
+
+def test_a_session_ends_with_its_async_block(make: Make) -> None:
+    runtime = make(team="tools: {calculate_expression: {allow: [{}]}}")
+
+    async def agent() -> Session:
+        async with runtime.session() as session, session:
+            assert (await session.acall("calculate_expression", SUM)).status == "unavailable"
+        with pytest.raises(RuntimeClosedError):
+            await session.acall("calculate_expression", SUM)
+        return session
+
+    ended = asyncio.run(agent())
+    with ended:  # entered again, it is open
+        assert ended.call("calculate_expression", SUM).status == "unavailable"
 
 
 # --- delegation ----------------------------------------------------------------------------------------------------
