@@ -3,6 +3,9 @@
 A snapshot is taken with the backup API, so a writer beside it is no problem and a write-ahead log is included; its
 header is then set to the journal mode that a read-only folder can open. One connection per database stays open, because
 `PRAGMA data_version` on it tells exactly whether anybody has written since: an unchanged database costs no copy.
+
+A writer that died leaves a journal, and only who may write can roll it back. So a database that calls may change is
+opened as one that may be written (`mends`); nothing but the engine's own recovery writes through that connection.
 """
 
 from __future__ import annotations
@@ -48,11 +51,12 @@ class Snapshots:
         self._lock = threading.Lock()
         self._open: dict[str, _Open] = {}
 
-    def current(self, name: str, path: Path) -> Snapshot:
-        """A snapshot no older than this call. Raises ResourceError that names the resource, not its path."""
+    def current(self, name: str, path: Path, *, mends: bool = False) -> Snapshot:
+        """A snapshot no older than this call. `mends`: what a writer that died has left half done may be undone in the
+        file. Raises ResourceError that names the resource, not its path."""
         with self._lock:
             try:
-                return self._current(name, path)
+                return self._current(name, path, "rw" if mends else "ro")
             except (OSError, sqlite3.Error) as error:
                 self._forget(name)
                 raise ResourceError(f"database {name} could not be read: {error}") from error
@@ -77,7 +81,7 @@ class Snapshots:
             for name in list(self._open):
                 self._forget(name)
 
-    def _current(self, name: str, path: Path) -> Snapshot:
+    def _current(self, name: str, path: Path, mode: str) -> Snapshot:
         identity = _identity(path)
         held = self._open.get(name)
         if held is not None and held.identity == identity:
@@ -85,7 +89,8 @@ class Snapshots:
                 return held.snapshot
         else:
             self._forget(name)
-            connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False)
+            connection = sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, check_same_thread=False)
+            connection.execute("PRAGMA query_only=ON")
             held = None
         source = held.connection if held is not None else connection
         version = _data_version(source)

@@ -321,7 +321,7 @@ class Means:
         database = self._resources.database(name)
         if not isinstance(database, SqliteDatabase):
             raise ResourceError(f"the database `{name}` is no file, so there is no snapshot of it")
-        return self._snapshots.current(name, database.path)
+        return self._snapshots.current(name, database.path, mends=database.access == "rw")
 
     def _recipe(
         self,

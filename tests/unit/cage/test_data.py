@@ -1,6 +1,8 @@
 """Snapshots: consistent, current, openable on a read-only folder, and free when nothing was written."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,3 +131,32 @@ def test_a_snapshot_knows_whether_anybody_has_written_since_and_a_doubt_is_a_yes
     writer.close()
     path.rename(tmp_path / "away.sqlite")
     assert not snapshots.unchanged("shop", path, digest)
+
+
+DIES = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size=5")
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("UPDATE items SET name = replace(name, 'a', 'b')")
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("mode", ["delete", "truncate", "persist", "wal"])
+def test_what_a_writer_that_died_left_half_done_is_undone_where_the_file_may_be_written_and_never_read(
+    tmp_path: Path, snapshots: Snapshots, mode: str
+) -> None:
+    path = tmp_path / "shop.db"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute(f"PRAGMA journal_mode={mode}")
+    writer.execute("CREATE TABLE items (name TEXT)")
+    writer.execute("BEGIN")
+    writer.executemany("INSERT INTO items VALUES (?)", [("a" * 1000,)] * 500)
+    writer.execute("COMMIT")
+    writer.close()
+    subprocess.run([sys.executable, "-c", DIES, str(path)], check=False)
+    if mode != "wal":  # it had begun to write into the file itself
+        with pytest.raises(ResourceError):
+            snapshots.current("shop", path)
+    assert set(names(snapshots.current("shop", path, mends=True), tmp_path / "out")) == {"a" * 1000}
