@@ -29,6 +29,8 @@ _COMPARISONS: Final[dict[str, Comparison]] = {
     "EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "IS", "Is": "IS",
 }  # fmt: skip
 _MANY_TABLES: Final = frozenset({"Select", "From", "Join", "Subquery", "Union", "Intersect", "Except", "Exists"})
+_CHOOSING: Final = frozenset({"Order", "Limit", "Offset"})
+"""Of an UPDATE or DELETE: which rows it is about depends on the others."""
 _LARGEST: Final = 2**63 - 1
 _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _REPAIR: Final = "Write ? for values and pass them in order, or :name and pass them by name."
@@ -117,6 +119,7 @@ class _Reader:
         self._known_as = _fold(alias.this.name) if alias is not None and alias.this is not None else self._table
         kinds = {type(node).__name__ for node in self._nodes}
         self._alone = tables <= {self._table} and not kinds & _MANY_TABLES
+        self._chooses = bool(kinds & _CHOOSING)
         self._beside = any(tree.args.get(key) for key in ("from_", "using", "joins", "laterals"))
 
     def read(self, operation: Operation) -> SqlChange:
@@ -129,7 +132,7 @@ class _Reader:
             conditions=tuple(self._conditions()),
             names=frozenset(self._names()) if self._alone else frozenset(),
             returning=tuple(name for name in returning if name), returns_more=None in returning,
-            reads_others=not self._alone, tables=self._tables,
+            reads_others=not self._alone or self._chooses, tables=self._tables,
         )  # fmt: skip
 
     def _check_parameters(self) -> None:

@@ -14,6 +14,7 @@ A statement that looks at more than the rows it changes is made only if nobody w
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sqlite3
 import time
@@ -27,8 +28,9 @@ from toolcage.errors import Refused, ResourceError
 from toolcage.facts.sql_change import Condition, Joined, SqlChange
 from toolcage.line.sqlite_report import BadReport, Parameters, Row, plain_value, read_report
 from toolcage.tools.sql_answer import Answer
-from toolcage.tools.sqlite_derived import derived_columns
+from toolcage.tools.sqlite_derived import derived_columns, excepted_columns
 from toolcage.tools.sqlite_rows import (
+    ROWID_NAMES,
     NoPlainTable,
     Table,
     cell,
@@ -98,9 +100,10 @@ def make_change(order: Order, data: JSON, account: Account) -> dict[str, Any]:
     `sql.outcome_unknown`."""
     try:
         rows = read_report(data, order.change, order.parameters, order.most)
+        file = _identity(order.path)
         connection = _connect(order)
         try:
-            return _Transaction(connection, order, account).run(rows)
+            return _Transaction(connection, order, account, file).run(rows)
         finally:
             connection.close()
     except BadReport as error:
@@ -125,8 +128,9 @@ def _connect(order: Order) -> sqlite3.Connection:
 
 
 class _Transaction:
-    def __init__(self, connection: sqlite3.Connection, order: Order, account: Account) -> None:
+    def __init__(self, connection: sqlite3.Connection, order: Order, account: Account, file: tuple[int, int]) -> None:
         self._connection = connection
+        self._file = file
         self._order = order
         self._account = account
         self._until = time.monotonic() + order.seconds
@@ -140,9 +144,10 @@ class _Transaction:
             for setting in ("foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON", "temp_store=MEMORY"):
                 self._connection.execute(f"PRAGMA {setting}")
             self._patiently("BEGIN IMMEDIATE")
+            self._demand_file()
             answer = self._answer(rows)
-            if self._order.given_up():
-                raise _refused("call.cancelled", "the call was cancelled", None, status="cancelled", retryable=True)
+            self._demand_time()
+            self._demand_file()
             self._commit()
         except sqlite3.Error as error:
             raise self._failure(error) from error
@@ -168,7 +173,6 @@ class _Transaction:
         if len(rows) > 1 and change.reads_others and change.computes and self._moved & change.tables:
             raise _moved()
         self._account.rows, self._account.changed = len(rows), self._connection.total_changes - before
-        self._account.keys = [key for row in rows for key in row.key if isinstance(key, int)][:TOLD_KEYS]
         if self._account.changed > order.most:
             raise _refused(
                 "sql.too_many_rows", f"More rows than {order.most} would change, so none did.",
@@ -187,26 +191,32 @@ class _Transaction:
             raise _refused("sql.not_changeable", "What would change is no ordinary table, or does not exist.",
                            "Use describe_database to see the tables.", operator=str(error)) from None  # fmt: skip
         excepted = self._excepted()
-        hidden = {column for name, column in excepted if name == change.table.lower()}
+        hidden = {column for name, column in excepted if name == change.table}
         columns = table.columns if change.columns is None else [_known(table.column(name)) for name in change.columns]
         returning = [name for word in change.returning for name in self._returned(word, table)]
         kinds = None if order.terms is None else order.terms.operations
         if kinds is not None and change.operation not in kinds:
             raise _not_granted()
-        if not self._is_granted(change.table) or hidden & {name.lower() for name in (*columns, *returning)}:
+        asked = {*change.names, *(name for condition in change.conditions for name in condition.columns())}
+        if hidden & {name.lower() for name in table.primary}:
+            hidden |= {fold(word) for word in ROWID_NAMES}  # it may be another name of the rowid
+        if not self._is_granted(change.table) or hidden & {name.lower() for name in (*columns, *returning, *asked)}:
             raise _not_granted()
-        for name in (*change.names, *(name for condition in change.conditions for name in condition.columns())):
+        for name in asked:
             _known(table.readable(name))  # what is no column would be read as a text
         named = [column for column in table.columns if change.reads_others or fold(column) in change.names]
         named = named if change.computes and change.operation == "update" else []
-        return _Plan(table=table, columns=tuple(columns), returning=tuple(returning), looked_at=tuple(named))
+        tests, bound = _conditions(change.conditions, table, order.parameters)
+        return _Plan(
+            table=table, columns=tuple(columns), returning=tuple(returning), looked_at=tuple(named), tests=tests,
+            bound=bound,
+        )  # fmt: skip
 
     def _excepted(self) -> frozenset[tuple[str, str]]:
         terms = self._order.terms
         rows = self._connection.execute("SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view')")
-        names = {str(name).lower(): str(name) for (name,) in rows.fetchall()}
-        pairs = (pair.lower().rpartition(".") for pair in (terms.columns_except if terms else ()))
-        written = frozenset((table, column) for table, _, column in pairs)
+        names = {fold(str(name)): str(name) for (name,) in rows.fetchall()}
+        written = excepted_columns(terms.columns_except if terms else (), names)
         excepted = written | derived_columns(self._connection, names, written)
         self._hidden = frozenset(name for name in names if not self._is_granted(name)) | {name for _, name in excepted}
         return excepted
@@ -222,19 +232,22 @@ class _Transaction:
 
     def _verify(self, row: Row, plan: _Plan) -> None:
         """The row is there, is what it was, and is one that the call speaks of."""
-        change = self._order.change
-        if change.operation == "insert":
+        self._demand_time()
+        if self._order.change.operation == "insert":
             return
         if len(row.key) != len(plan.table.key):
             raise BadReport("a key has another number of parts")
-        tests, bound = _conditions(change.conditions, plan.table, self._order.parameters)
-        selected = f"{tests}, {parts_of(plan.table.columns)}"
+        selected = ", ".join([plan.tests, *map(quoted, plan.table.key), parts_of(plan.table.columns)])
         text = f"SELECT {selected} FROM main.{quoted(plan.table.name)} WHERE {plan.where}"  # noqa: S608 - quoted names
-        found = self._connection.execute(text, (*bound, *row.key)).fetchall()
-        if len(found) != 1 or fingerprint(plan.table.columns, paired(found[0][1:])) != row.before:
+        found = self._connection.execute(text, (*plan.bound, *row.key)).fetchall()
+        was_at = 1 + len(row.key)
+        if len(found) != 1 or fingerprint(plan.table.columns, paired(found[0][was_at:])) != row.before:
             raise _meanwhile()
-        if not found[0][0]:
+        meets, *key = found[0][:was_at]
+        if not meets:
             raise BadReport("a row does not meet the conditions of the call")
+        if [(type(part), part) for part in key] != [(type(part), part) for part in row.key]:
+            raise BadReport("a row has another key than its own")  # so that none is there twice
         self._seen[row] = self._named(row, plan)
 
     def _named(self, row: Row, plan: _Plan) -> Any:
@@ -265,11 +278,14 @@ class _Transaction:
             raise BadReport("a row has another number of values")
         if self._seen.get(row) != self._named(row, plan):
             raise _moved()
+        self._demand_time()
         text = plan.statement(self._order.change.operation)
         rows = self._connection.execute(text, (*row.values, *row.key)).fetchall()
         if len(rows) == 1:
-            return tuple(rows[0])
+            self._note(row.key or rows[0][len(plan.returning) :])
+            return tuple(rows[0][: len(plan.returning)])
         if self._order.change.operation == "delete" and not self._is_there(row, plan):
+            self._note(row.key)
             return ()  # a key deleted it with another row of this change
         raise _refused("sql.constraint", "The database itself kept a row from being changed.", None)
 
@@ -296,6 +312,23 @@ class _Transaction:
 
     # -- the ends
 
+    def _note(self, key: Sequence[Any]) -> None:
+        """For the audit: numbers only, a text may be what nobody but the database should hold."""
+        room = TOLD_KEYS - len(self._account.keys)
+        self._account.keys += [part for part in key if isinstance(part, int)][:room]
+
+    def _demand_time(self) -> None:
+        """Between rows: the engine asks its own handler only in statements that are long."""
+        if self._order.given_up():
+            raise _refused("call.cancelled", "the call was cancelled", None, status="cancelled", retryable=True)
+        if time.monotonic() > self._until:
+            raise _too_slow()
+
+    def _demand_file(self) -> None:
+        """What is open is still the file of that name: a change of one that was replaced would be lost."""
+        if _identity(self._order.path) != self._file:
+            raise _meanwhile()
+
     def _patiently(self, text: str) -> None:
         """Runs a statement that needs a lock, again and again until the deadline."""
         while True:
@@ -316,13 +349,16 @@ class _Transaction:
         except sqlite3.Error as error:
             if _primary(error) == sqlite3.SQLITE_IOERR:
                 self._account.detail = str(error)
-                raise _refused(
-                    "sql.outcome_unknown", "The disk failed while the change was made final: it may have been made.",
-                    "Look at the rows with query_database before you send it again.", operator=str(error),
-                ) from error  # fmt: skip
+                text = "The disk failed while the change was made final: it may have been made."
+                raise _unknown(text, str(error)) from error
             self._account.state = "undone"
             raise
         self._account.state = "committed"
+        with contextlib.suppress(ResourceError):
+            if _identity(self._order.path) == self._file:
+                return
+        self._account.detail = "to a file that was replaced meanwhile"
+        raise _unknown("The file was replaced while the change was made final: it may be lost.", None)
 
     def _failure(self, error: sqlite3.Error) -> Refused:
         self._account.detail = str(error)
@@ -331,7 +367,7 @@ class _Transaction:
             return _refused("sql.locked", "Somebody else is writing to the database, so nothing was changed.",
                             "Send it again.", retryable=True)  # fmt: skip
         if primary == sqlite3.SQLITE_INTERRUPT:
-            return _refused("sql.timeout", "The change took too long and was undone.", "Change fewer rows at a time.")
+            return _too_slow()
         if primary == sqlite3.SQLITE_CONSTRAINT:
             return self._against_a_rule(error)
         if primary in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_RANGE):
@@ -359,12 +395,15 @@ class _Transaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """One call's table and columns, by their stored names. `looked_at` are those that an expression may depend on."""
+    """One call's table and columns, by their stored names. `looked_at` are those that an expression may depend on;
+    `tests` is one that tells whether a row meets the conditions of the call, `bound` are the values in it."""
 
     table: Table
     columns: tuple[str, ...]
     returning: tuple[str, ...]
     looked_at: tuple[str, ...]
+    tests: str
+    bound: tuple[Any, ...]
 
     @property
     def where(self) -> str:
@@ -374,7 +413,8 @@ class _Plan:
         """The statement for one row: values first, then the key. ABORT: whatever the schema says of conflicts, no other
         row is replaced and none left out."""
         name = f"main.{quoted(self.table.name)}"
-        returning = f" RETURNING {', '.join(map(quoted, self.returning)) if self.returning else '1'}"
+        told = [*self.returning, *(self.table.key if operation == "insert" else ())]
+        returning = f" RETURNING {', '.join(map(quoted, told)) if told else '1'}"
         if operation == "insert":
             listed = ", ".join(map(quoted, self.columns))
             marks = ", ".join("?" * len(self.columns))
@@ -388,11 +428,11 @@ class _Plan:
 
 def _conditions(
     conditions: Sequence[Condition | Joined], table: Table, parameters: Parameters
-) -> tuple[str, list[Any]]:
+) -> tuple[str, tuple[Any, ...]]:
     """One SQL expression that is true for a row that meets them all."""
     bound: list[Any] = []
     tests = ["1", *(_test(condition, table, parameters, bound) for condition in conditions)]
-    return f"({' AND '.join(tests)})", bound
+    return f"({' AND '.join(tests)})", tuple(bound)
 
 
 def _test(condition: Condition | Joined, table: Table, parameters: Parameters, bound: list[Any]) -> str:
@@ -426,6 +466,23 @@ def _not_granted() -> Refused:
         "sql.not_granted", "A table or column of the statement does not exist or is not granted.",
         "Use describe_database to see tables and columns.",
     )  # fmt: skip
+
+
+def _unknown(message: str, operator: str | None) -> Refused:
+    hint = "Look at the rows with query_database before you send it again."
+    return _refused("sql.outcome_unknown", message, hint, operator=operator)
+
+
+def _too_slow() -> Refused:
+    return _refused("sql.timeout", "The change took too long and was undone.", "Change fewer rows at a time.")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise ResourceError(f"a database file cannot be changed: {error}") from error
+    return found.st_dev, found.st_ino
 
 
 def _meanwhile() -> Refused:

@@ -1,10 +1,10 @@
 """What a cage proposes for a SQLite database, held against the call: the one reader of that report on the host.
 
 A cage may be taken over by what it runs, so its report is a stranger's. It must propose the call's own kind of change
-of the call's own table, no row twice, no more rows than the cap; and what the call says plainly is taken from the call:
-each plain value that is written, and the number of rows of VALUES. What is left to the cage is which rows meet a
-condition that is not plain, and the value of an expression. Whether a row meets the plain conditions is asked of the
-database itself (`sqlite_change`).
+of the call's own table, no row twice, no more rows than the cap and no more bytes than one change may write; and what
+the call says plainly is taken from the call: each plain value that is written, and the number of rows of VALUES. What
+is left to the cage is which rows meet a condition that is not plain, and the value of an expression. Whether a row
+meets the plain conditions is asked of the database itself (`sqlite_change`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
 from toolcage.facts.sql_change import Plain, SqlChange
-from toolcage.tools.sqlite_rows import Scalar, decode
+from toolcage.tools.sqlite_rows import PROPOSAL_BYTES, Scalar, decode, encode
 from toolcage.types import JSON
 
 Parameters: TypeAlias = JSON
@@ -50,7 +50,13 @@ def read_report(data: JSON, change: SqlChange, parameters: Parameters, most: int
     if change.operation == "insert" and len(rows) != len(change.values):
         _bad(f"it has {len(rows)} rows for {len(change.values)} of VALUES")
     said = change.values if change.operation == "insert" else change.values * len(rows)
-    return tuple(_with_plain(row, values, parameters) for row, values in zip(rows, said, strict=True))
+    made, size = [], 0
+    for row, values in zip(rows, said, strict=True):
+        made.append(_with_plain(row, values, parameters))
+        size += sum(len(part) for value in made[-1].values for part in encode(value))
+        if size > PROPOSAL_BYTES:  # a value of the call, in more rows than its statement would have changed
+            _bad("it writes more than one change may")
+    return tuple(made)
 
 
 def plain_value(plain: Plain, parameters: Parameters) -> Scalar:

@@ -43,6 +43,7 @@ from toolcage.tools.sqlite_reading import (
     views_believed,
 )
 from toolcage.tools.sqlite_rows import (
+    PROPOSAL_BYTES,
     NoPlainTable,
     Table,
     encode,
@@ -55,7 +56,6 @@ from toolcage.tools.sqlite_rows import (
 )
 
 OPERATIONS: Final = ("insert", "update", "delete")
-PROPOSAL_BYTES: Final = 3 * 1024 * 1024
 _WHERE: Final = re.compile(r"\bwhere\b", re.IGNORECASE)
 _SEQUENCE: Final = "sqlite_sequence"
 

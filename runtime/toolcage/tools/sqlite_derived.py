@@ -23,6 +23,13 @@ _PIECE = re.compile(
 )
 
 
+def excepted_columns(pairs: Iterable[object], names: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """The pairs of `columns_except` as (table, column): a table of `names` as it stands there, a column in lower case.
+    Every case form of a table is meant, whatever the engine takes for the same."""
+    written = {(table, column) for table, _, column in (str(pair).lower().rpartition(".") for pair in pairs)}
+    return frozenset(written | {(name, column) for table, column in written for name in names if name.lower() == table})
+
+
 def derived_columns(
     connection: sqlite3.Connection, names: Mapping[str, str], excepted: frozenset[tuple[str, str]]
 ) -> frozenset[tuple[str, str]]:

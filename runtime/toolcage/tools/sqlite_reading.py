@@ -32,7 +32,7 @@ from typing import Any
 from toolcage.facts.sql_functions import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS
 from toolcage.tools.base import ToolFailure
 from toolcage.tools.sql_answer import MAX_SQL_BYTES, first_word
-from toolcage.tools.sqlite_derived import derived_columns, telling_pages
+from toolcage.tools.sqlite_derived import derived_columns, excepted_columns, telling_pages
 
 MAX_CELL_BYTES = 1_000_000
 HEAP_BYTES = 64 * 1024 * 1024
@@ -357,8 +357,7 @@ def _grant(connection: sqlite3.Connection, terms: Mapping[str, Any], names: Mapp
     ordinary = frozenset(name for name in names if not name.startswith(_ENGINE_PREFIXES))
     granted = terms.get("tables")
     tables = ordinary if granted is None else ordinary & frozenset(str(name) for name in granted)
-    pairs = (str(pair).lower().rpartition(".") for pair in terms.get("columns_except") or ())
-    excepted = frozenset((table, column) for table, _, column in pairs)
+    excepted = excepted_columns(terms.get("columns_except") or (), names)
     return Grant(tables=tables, columns_except=excepted | derived_columns(connection, names, excepted))
 
 

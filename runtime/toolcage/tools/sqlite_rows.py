@@ -23,6 +23,8 @@ Scalar: TypeAlias = "int | float | bytes | str | None"
 ROWID_NAMES: Final = ("_rowid_", "rowid", "oid")
 OLDEST: Final = (3, 37, 0)
 """The first SQLite that tells what kind of table each one is, and has RETURNING."""
+PROPOSAL_BYTES: Final = 3 * 1024 * 1024
+"""The most that one change may write, in values as they travel."""
 _ORDINARY, _DERIVED = 0, (2, 3)
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
@@ -34,13 +36,14 @@ class NoPlainTable(Exception):
 @dataclass(frozen=True)
 class Table:
     """One ordinary table. Names as stored; `columns` can be written, `derived` are generated. `key` tells a row from
-    all others: a name of the rowid, or the primary key's columns."""
+    all others: a name of the rowid, or the primary key's columns; `primary` are these in either case."""
 
     name: str
     columns: tuple[str, ...]
     derived: tuple[str, ...]
     key: tuple[str, ...]
     has_rowid: bool
+    primary: tuple[str, ...]
 
     def column(self, name: str) -> str | None:
         """The stored name of a column that can be written."""
@@ -68,14 +71,12 @@ def read_table(connection: sqlite3.Connection, name: str) -> Table:
     derived = tuple(_text(column) for column, _, hidden in rows if hidden in _DERIVED)
     taken = {fold(column) for column in (*columns, *derived)}
     free = [word for word in ROWID_NAMES if word not in taken]
-    if without_rowid:
-        keyed = sorted((place, _text(column)) for column, place, _ in rows if place)
-        key = tuple(column for _, column in keyed)
-    else:
-        key = tuple(free[:1])
+    primary = tuple(name for _, name in sorted((place, _text(column)) for column, place, _ in rows if place))
+    key = primary if without_rowid else tuple(free[:1])
     if not key:
         raise NoPlainTable("its columns hide the rowid")
-    return Table(name=stored, columns=columns, derived=derived, key=key, has_rowid=not without_rowid and bool(free))
+    has_rowid = not without_rowid and bool(free)
+    return Table(name=stored, columns=columns, derived=derived, key=key, has_rowid=has_rowid, primary=primary)
 
 
 def quoted(name: str) -> str:

@@ -39,6 +39,8 @@ CREATE TABLE lines (stock INTEGER REFERENCES stock ON DELETE CASCADE);
 INSERT INTO lines WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) SELECT 1 FROM n;
 CREATE TABLE settings (k TEXT PRIMARY KEY, v) WITHOUT ROWID;
 INSERT INTO settings VALUES ('a', 1), ('b', 2.5), ('c', x'00ff'), ('d', NULL);
+CREATE TABLE folded (k TEXT PRIMARY KEY COLLATE NOCASE, v) WITHOUT ROWID;
+INSERT INTO folded VALUES ('a', 1);
 CREATE TABLE log (what);
 CREATE TABLE tree (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES tree ON DELETE CASCADE);
 INSERT INTO tree VALUES (1, NULL), (2, 1), (3, 2), (4, NULL);
@@ -305,6 +307,7 @@ def test_what_is_refused_changes_nothing(
 
 
 EXCEPTED = SqlTerms(columns_except=frozenset({"stock.secret"}))
+NO_ID = SqlTerms(columns_except=frozenset({"stock.id"}))
 
 
 @pytest.mark.threat("R10")
@@ -345,6 +348,9 @@ def test_a_column_outside_the_grant_is_neither_written_nor_read_without_the_gate
         ("UPDATE stock SET amount = 2 WHERE id = 1 RETURNING hint", EXCEPTED),
         ("DELETE FROM stock WHERE id = 2 RETURNING *", EXCEPTED),
         ("INSERT INTO stock VALUES (99, 'n', 1, 's')", EXCEPTED),
+        ("DELETE FROM stock WHERE name = 'thing 2' RETURNING rowid", NO_ID),
+        ("DELETE FROM stock WHERE rowid = 2", NO_ID),
+        ("DELETE FROM stock WHERE hint = 'is x' AND id = 2", EXCEPTED),
         ("UPDATE stock SET amount = 2 WHERE id = 1", SqlTerms(tables=frozenset({"log"}))),
         ("UPDATE stock SET amount = 2 WHERE id = 1", SqlTerms(operations=frozenset({"delete"}))),
     ],
@@ -358,6 +364,25 @@ def test_the_host_holds_the_grant_where_the_cage_does_not(
     assert (caught.value.refusal.code, dump(file)) == ("sql.not_granted", before)
     change(sql)
     assert dump(file) != before
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize("told", [None, SqlTerms()], ids=["the cage", "the host"])
+def test_a_column_is_excepted_in_every_case_form_of_its_name_and_its_tables(
+    change: Change, file: Path, told: SqlTerms | None
+) -> None:
+    script(file, 'CREATE TABLE "KÄSE" (id INTEGER PRIMARY KEY, "SÜSS", b); INSERT INTO "KÄSE" VALUES (1, 2, 3);')
+    before = dump(file)
+    terms = SqlTerms(columns_except=frozenset({"käse.süss"}))
+    for sql in ('DELETE FROM "KÄSE" WHERE id = 1 RETURNING "SÜSS"', 'DELETE FROM "KÄSE" WHERE id = 1 RETURNING *',
+                'UPDATE "KÄSE" SET "SÜSS" = 5 WHERE id = 1', 'UPDATE "KÄSE" SET b = 1 WHERE "SÜSS" = 2'):  # fmt: skip
+        with pytest.raises((ToolFailure, Refused)) as caught:
+            change(sql, terms=terms, told=told)
+        error = caught.value
+        assert isinstance(error, ToolFailure | Refused)
+        assert (error.code if isinstance(error, ToolFailure) else error.refusal.code) == "sql.not_granted"
+    assert dump(file) == before
+    assert change('UPDATE "KÄSE" SET b = 1 WHERE id = 1 RETURNING b', terms=terms, told=told)["rows"] == [[1]]
 
 
 PLANNED = {"operation": "update", "table": "stock", "columns": ["amount"]}
@@ -404,6 +429,31 @@ def test_a_rule_of_the_database_is_told_without_names_that_are_not_granted(chang
         assert terms is None or "log" not in caught.value.refusal.message
 
 
+def test_a_row_that_a_trigger_changed_before_its_turn_is_not_overwritten_with_what_it_was(
+    change: Change, file: Path
+) -> None:
+    script(file, "CREATE TRIGGER other AFTER UPDATE OF amount ON stock WHEN NEW.id = 1"
+           " BEGIN UPDATE stock SET amount = 1000 WHERE id = 2; END;")  # fmt: skip
+    before = dump(file)
+    with pytest.raises(Refused) as caught:
+        change("UPDATE stock SET amount = amount + 1 WHERE id IN (1, 2, 3)", limit=9)
+    assert (caught.value.refusal.code, dump(file)) == ("sql.constraint", before)
+    assert change("UPDATE stock SET amount = amount + 1 WHERE id = 1", limit=9)["changed_rows"] == 2
+    assert ask_file(file, "SELECT amount FROM stock WHERE id < 4") == [(2,), (1000,), (3,)]
+    assert change("UPDATE stock SET amount = 7 WHERE id IN (1, 2, 3)", limit=9)["changed_rows"] == 4
+    assert ask_file(file, "SELECT amount FROM stock WHERE id < 4") == [(7,), (7,), (7,)]
+
+
+def test_the_account_names_the_rows_by_number_and_tells_no_text(change: Change) -> None:
+    for sql, told in (("INSERT INTO log VALUES ('secret'), ('x')", "rowids 1, 2"),
+                      ("UPDATE stock SET secret = 'y' WHERE id = 3", "rowids 3"),
+                      ("DELETE FROM tree WHERE id IN (1, 2)", "rowids 1, 2"),
+                      ("DELETE FROM settings WHERE k = 'a'", "1 in all")):  # fmt: skip
+        account = Account()
+        change(sql, limit=9, account=account)
+        assert account.text().endswith(told), account.text()
+
+
 def test_a_trigger_that_leaves_a_row_out_undoes_all_of_it(change: Change, file: Path) -> None:
     script(file, "CREATE TRIGGER no BEFORE DELETE ON stock WHEN OLD.id = 3 BEGIN SELECT RAISE(IGNORE); END")
     before = dump(file)
@@ -434,6 +484,10 @@ LIES: dict[str, tuple[str, Callable[[dict[str, Any], Path], None]]] = {
     "another kind": ("UPDATE stock SET amount = 5 WHERE id = 1", lambda it, _: it.update(operation="delete")),
     "a row twice": ("UPDATE stock SET amount = amount + 1 WHERE id = 1",
                     lambda it, _: it["rows"].append(it["rows"][0])),
+    "a row twice under two keys": ("UPDATE stock SET amount = amount + 1 WHERE id = 1",
+                                   lambda it, _: it["rows"].append([[["text", " 1"]], *it["rows"][0][1:]])),
+    "a key in another case": ("DELETE FROM folded WHERE k = 'A'",
+                              lambda it, _: it["rows"].append([[["text", "A"]], *it["rows"][0][1:]])),
     "more values": ("UPDATE stock SET amount = 5 WHERE id = 1", lambda it, _: it["rows"][0][2].append(["null"])),
     "fewer values": ("UPDATE stock SET amount = amount WHERE id = 1", lambda it, _: it["rows"][0][2].clear()),
     "more rows of VALUES": ("INSERT INTO stock (name) VALUES ('n')", lambda it, _: it["rows"].append(it["rows"][0])),
@@ -485,6 +539,26 @@ def test_more_rows_than_the_cap_are_not_made_whatever_the_cage_counts(change: Ch
 
 
 @pytest.mark.threat("R10")
+def test_a_value_of_the_call_is_not_written_into_more_rows_than_one_change_may_fill(
+    change: Change, file: Path
+) -> None:
+    script(file, "CREATE TABLE many (id INTEGER PRIMARY KEY, x);"
+           "INSERT INTO many (x) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)"
+           " SELECT 'x' FROM n;")  # fmt: skip
+    honest: list[dict[str, Any]] = []
+    change("UPDATE many SET x = lower(x) WHERE id > 0", limit=400, between=honest.append)
+    before = dump(file)
+
+    def every(report: dict[str, Any]) -> None:
+        report["rows"] = [[key, digest, [["null"]]] for key, digest, _ in honest[0]["rows"]]
+
+    with pytest.raises(Refused) as caught:
+        change("UPDATE many SET x = ? WHERE id + 0 = 1", ["y" * 20_000], limit=400, between=every)
+    assert (caught.value.refusal.code, dump(file)) == ("sql.bad_report", before)
+    change("UPDATE many SET x = ? WHERE id + 0 = 1", ["y" * 20_000], limit=400)
+
+
+@pytest.mark.threat("R10")
 def test_a_value_that_stands_in_the_call_is_taken_from_the_call(change: Change, file: Path) -> None:
     def other(report: dict[str, Any]) -> None:
         report["rows"][0][2] = [["integer", "666"], ["text", "evil"]]
@@ -532,8 +606,14 @@ def test_a_row_that_somebody_else_changed_meanwhile_is_left_alone(
         assert dump(file) == after[0]
 
 
-def test_what_looks_beyond_its_rows_is_made_only_on_an_unchanged_file(change: Change, file: Path) -> None:
-    sql = "UPDATE stock SET amount = (SELECT count(*) FROM lines) WHERE id = 2"
+@pytest.mark.parametrize(
+    "sql",
+    ["UPDATE stock SET amount = (SELECT count(*) FROM lines) WHERE id = 2",
+     "DELETE FROM stock WHERE amount > 1 ORDER BY amount DESC LIMIT 1"],
+)  # fmt: skip
+def test_what_looks_beyond_its_rows_is_made_only_on_an_unchanged_file(
+    change: Change, file: Path, sql: str
+) -> None:
     before = dump(file)
     with pytest.raises(Refused) as caught:
         change(sql, unchanged=False)
@@ -626,6 +706,51 @@ order = Order(path=Path(sys.argv[1]), change=change, terms=None, parameters=None
               unchanged=lambda: True, given_up=lambda: False, seconds=600)
 make_change(order, freeze(__import__("json").loads(sys.argv[2])), Account())
 """
+
+
+def test_a_change_that_is_late_is_undone_however_short_its_statements_are(change: Change, file: Path) -> None:
+    before, account = dump(file), Account()
+    with pytest.raises(Refused) as caught:
+        change("UPDATE stock SET amount = 70 WHERE id = 1", seconds=0, account=account)
+    assert (caught.value.refusal.code, account.state, dump(file)) == ("sql.timeout", "undone", before)
+
+
+def _replaced(file: Path) -> None:
+    copy = file.with_name("copy")
+    copy.write_bytes(file.read_bytes())
+    copy.rename(file)
+
+
+def test_a_file_that_is_replaced_in_the_middle_is_no_success(change: Change, file: Path) -> None:
+    before, account = dump(file), Account()
+    begun, inode = file.with_name(f"{file.name}-journal"), file.stat().st_ino
+
+    def once() -> bool:
+        if begun.exists() and file.stat().st_ino == inode:
+            _replaced(file)
+        return False
+
+    with pytest.raises(Refused) as caught:
+        change("UPDATE stock SET amount = 70 WHERE id = 1", given_up=once, account=account)
+    assert (caught.value.refusal.code, account.state, dump(file)) == ("sql.changed_meanwhile", "undone", before)
+
+    reader = sqlite3.connect(file, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM stock").fetchall()
+
+    def while_it_is_made_final() -> bool:
+        if account.state == "unknown" and reader.in_transaction:
+            _replaced(file)
+            reader.execute("COMMIT")
+        return False
+
+    account = Account()
+    with pytest.raises(Refused) as caught:
+        change("UPDATE stock SET amount = 70 WHERE id = 1", given_up=while_it_is_made_final, account=account)
+    reader.close()
+    assert (caught.value.refusal.code, account.state) == ("sql.outcome_unknown", "committed")
+    assert "replaced" in account.text()
+    assert dump(file) == before
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])

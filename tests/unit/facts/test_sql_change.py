@@ -98,6 +98,8 @@ def test_a_second_table_makes_bare_names_uncertain_and_what_changes_depend_on_mo
     assert change_of("UPDATE t SET a = (SELECT 1) WHERE id = 1").reads_others
     assert change_of("DELETE FROM t WHERE id IN (SELECT id FROM t)").reads_others
     assert change_of("DELETE FROM t WHERE id IN u").reads_others
+    assert change_of("DELETE FROM t WHERE id > 1 ORDER BY id LIMIT 1").reads_others
+    assert change_of("UPDATE t SET a = 1 WHERE id > 1 LIMIT ?").reads_others
     alone = change_of("UPDATE t SET a = b + 1 WHERE id = 1 RETURNING c")
     assert (alone.reads_others, alone.names, alone.returning) == (False, {"a", "b", "id", "c"}, ("c",))
 

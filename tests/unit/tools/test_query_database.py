@@ -292,6 +292,17 @@ def test_excepted_columns_are_not_readable_by_any_road(query: Query, sql: str) -
     assert query(sql)["row_count"] >= 0
 
 
+@pytest.mark.parametrize(
+    "sql", ['SELECT "SÜSS" FROM "KÄSE"', 'SELECT * FROM "KÄSE"', 'SELECT 1 FROM "KÄSE" WHERE k > 1']
+)
+def test_a_column_is_excepted_in_every_case_form_of_its_table(query: Query, shop: pathlib.Path, sql: str) -> None:
+    connection = sqlite3.connect(shop)
+    connection.executescript('CREATE TABLE "KÄSE" (id, "SÜSS", k AS ("SÜSS" + 1)); INSERT INTO "KÄSE" VALUES (1, 2);')
+    connection.close()
+    assert code_of(query, sql, columns_except=["käse.süss"]) == "sql.not_granted"
+    assert query('SELECT id FROM "KÄSE"', columns_except=["käse.süss"])["rows"] == [[1]]
+
+
 def test_the_other_columns_stay_readable(query: Query) -> None:
     assert query("SELECT id, name FROM customers", columns_except=["customers.email"])["row_count"] == 2
     assert query("SELECT count(*) FROM customers", columns_except=["customers.email"])["rows"] == [[2]]
