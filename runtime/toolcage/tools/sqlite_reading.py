@@ -141,11 +141,41 @@ def run_query(reading: Reading, sql: str, parameters: Any) -> sqlite3.Cursor:
     _guard(reading, views)
     try:
         # EXPLAIN is put in front here, after the first word was checked; it compiles and lists, and runs nothing.
-        program = reading.connection.execute("EXPLAIN " + sql, parameters).fetchall()
+        program = _execute(reading.connection, "EXPLAIN " + sql, parameters).fetchall()
         demand_pages(reading, program, frozenset().union(*through.values()))
-        return reading.connection.execute(sql, parameters)
+        return _execute(reading.connection, sql, parameters)
     except DATABASE_ERRORS as error:
         raise failure(reading, sql, error) from None
+
+
+class _Numbered(dict[str, Any]):
+    """Listed values by the number of their parameter, and which of them were asked for."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        super().__init__((str(number), value) for number, value in enumerate(values, 1))
+        self.unasked = set(self)
+
+    def __getitem__(self, number: str) -> Any:
+        value = super().__getitem__(number)
+        self.unasked.discard(number)
+        return value
+
+
+def _execute(connection: sqlite3.Connection, sql: str, parameters: Any) -> sqlite3.Cursor:
+    """Binds what was listed to $1, $2 or ?1, ?2 by their numbers, to ? by place; Python alone would bind all by place,
+    names too. Raises sqlite3.Error."""
+    if not isinstance(parameters, tuple) or not parameters:
+        return connection.execute(sql, parameters)
+    numbered = _Numbered(parameters)
+    try:
+        cursor = connection.execute(sql, numbered)
+    except sqlite3.ProgrammingError as error:
+        if "has no name" not in str(error):
+            raise
+        return connection.execute(sql, parameters)
+    if numbered.unasked:
+        raise sqlite3.ProgrammingError("the statement has fewer parameters than values were given")
+    return cursor
 
 
 def _guard(reading: Reading, views: frozenset[str]) -> None:

@@ -123,6 +123,20 @@ def test_bound_values_keep_their_types(query: Query) -> None:
     assert query("SELECT ?, ?, ?, ?", parameters=[1, 2.5, None, True])["rows"] == [[1, 2.5, None, 1]]
 
 
+@pytest.mark.parametrize("text", ["SELECT $2, $1, $2", "SELECT ?2, ?1, ?2", "SELECT :2, :1, :2"])
+def test_numbered_parameters_are_bound_by_their_numbers(query: Query, text: str) -> None:
+    assert query(text, parameters=["a", "b"])["rows"] == [["b", "a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("SELECT $1", ["a", "b"]), ("SELECT $3", ["a", "b"]), ("SELECT :city", ["a"]), ("SELECT 1", ["a"]),
+     ("SELECT ?", ["a", "b"]), ("SELECT ?, ?", ["a"])],
+)  # fmt: skip
+def test_values_and_parameters_that_do_not_match_are_an_error(query: Query, text: str, values: list[str]) -> None:
+    assert code_of(query, text, parameters=values) == "sql.error"
+
+
 @pytest.mark.parametrize(
     "parameters", [[2**70], [{"a": 1}], [[1]], {"a b": 1}, {"x": b"y"}, "text", [0] * 101, ["\ud800"]]
 )
