@@ -82,7 +82,18 @@ def _latest(records: Iterable[Mapping[str, str | int]], count: int) -> list[Mapp
 
 
 def _is_of(record: Mapping[str, str | int], call: str | None) -> bool:
-    return call is None or str(record.get("call_id", "")).startswith(call)
+    return call is None or str(_with_event(record).get("call_id", "")).startswith(call)
+
+
+def _with_event(record: Mapping[str, str | int]) -> Mapping[str, object]:
+    """The record, and of a connection also what its detail says: whose call it was, of which tool, and how it ended."""
+    if record.get("type") != "connection":
+        return record
+    try:
+        detail = json.loads(str(record.get("detail", "")))
+    except (ValueError, RecursionError):  # whoever can write the folder can write anything
+        return record
+    return {**detail, **record} if isinstance(detail, dict) else record
 
 
 def _failed(error: AuditError) -> typer.Exit:
@@ -114,22 +125,24 @@ def _print_records(records: list[Mapping[str, str | int]], *, in_full: bool) -> 
         return
     if not records:
         return
-    ids = {str(record["call_id"]) for record in records if "call_id" in record}
+    told = [_with_event(record) for record in records]
+    ids = {str(record["call_id"]) for record in told if "call_id" in record}
     shown = _shortest(ids)
     table = Table("seq", "UTC", "type", "role", "tool", "outcome", "call", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for record in records:
-        outcome = " ".join(dict.fromkeys(visible(str(record[name])) for name in ("status", "code") if name in record))
-        cells = [visible(str(record.get(name, ""))) for name in ("seq", "time", "type", "role", "tool")]
+    for item in told:
+        ended = ("verdict", "reason", "portal") if item.get("type") == "connection" else ("status", "code")
+        outcome = " ".join(dict.fromkeys(visible(str(item[name])) for name in ended if name in item))
+        cells = [visible(str(item.get(name, ""))) for name in ("seq", "time", "type", "role", "tool")]
         cells[1] = cells[1][11:19] or cells[1]
-        call = visible(str(record.get("call_id", ""))[:shown])
-        table.add_row(*(Text(cell, overflow="fold") for cell in [*cells, outcome or _note(record), call]))
+        call = visible(str(item.get("call_id", ""))[:shown])
+        table.add_row(*(Text(cell, overflow="fold") for cell in [*cells, outcome or _note(item), call]))
     console.print(table)
     days = sorted({visible(str(record.get("time", ""))[:10]) for record in records})
     between = " to ".join(dict.fromkeys((days[0], days[-1])))
     console.print(f"{between}; --call and the beginning of an id shows a call whole")
 
 
-def _note(record: Mapping[str, str | int]) -> str:
+def _note(record: Mapping[str, object]) -> str:
     return visible(str(record.get("note", "")))[:200]
 
 

@@ -101,7 +101,8 @@ def load_texts(file: Path) -> list[str]:
     try:
         content = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file.name} cannot be read: {type(error).__name__}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"{file.name} cannot be read: {why}") from error
     texts: list[str] = []
     # Not splitlines: a JSON text may hold U+2028.
     for number, line in enumerate(content.split("\n"), 1):

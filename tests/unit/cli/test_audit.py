@@ -93,6 +93,23 @@ def test_a_call_is_found_by_the_beginning_of_its_id_and_a_miss_is_told(folder: P
     assert "no record of a call whose id begins with zz" in missed.output
 
 
+def test_a_calls_connections_stand_between_its_records_with_tool_and_outcome(tmp_path: Path) -> None:
+    with AuditLog.open(tmp_path / "audit", runtime_id="run") as log:
+        intent = log.append(Intent(call_id="c1", role="analyst", tool="call_api", arguments="{}"))
+        for call in ("c1", "d2"):
+            told = {"call_id": call, "tool": "call_api", "portal": NASTY, "verdict": "denied",
+                    "reason": f"egress.{call}"}  # fmt: skip
+            log.append(Event(type="connection", role="analyst", detail=told))
+        log.append(Event(type="connection", role="analyst", detail=["no", "object"]))
+        log.append(Closing(call_id="c1", intent=intent.seq, status="ok", code="ok")).wait()
+    shown = runner.invoke(app, ["show", str(tmp_path / "audit"), "--call", "c1", "--json"]).output
+    assert [json.loads(line)["type"] for line in shown.splitlines()] == ["intent", "connection", "closing"]
+    table = runner.invoke(app, ["show", str(tmp_path / "audit")]).output
+    assert table.count("call_api") == 3
+    assert "denied egress.d2" in table
+    assert table.replace("\n", "").isprintable()
+
+
 def test_the_table_fits_80_columns_and_ids_are_cut_to_what_tells_them_apart(tmp_path: Path) -> None:
     with AuditLog.open(tmp_path / "audit", runtime_id="run") as log:
         for name in ("0123456789axyz", "0123456789bxyz"):

@@ -70,5 +70,5 @@ def test_a_line_without_a_text_is_a_usage_error_that_names_it(tmp_path: Path, co
 
 
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
         load_texts(tmp_path / "none.jsonl")
