@@ -237,6 +237,22 @@ def test_a_delegated_session_shares_words_and_limits_and_not_approvals(make: Mak
 # --- approvals -----------------------------------------------------------------------------------------------------
 
 
+def test_why_an_approver_failed_is_told_to_the_operator_and_not_to_the_model(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    def approver(request: ApprovalRequest) -> Approval:
+        raise OSError("the chat server is down")
+
+    role = "tools: {calculate_expression: {ask: [{}]}}"
+    result = make(approver=approver, team=role).session().call("calculate_expression", SUM)
+    assert (result.status, result.code) == ("approval_required", "approval.required")
+    assert "chat server" not in str(result.to_dict())
+    assert f"approval.required, call {result.call_id}: OSError: the chat server is down" in caplog.messages
+    caplog.clear()
+    assert make(team=role).session().call("calculate_expression", SUM).code == "approval.required"
+    assert caplog.messages == []  # nobody was to be asked: the result says so
+
+
 def test_a_yes_for_the_session_covers_this_same_call_only(make: Make) -> None:
     asked: list[str] = []
 

@@ -159,7 +159,7 @@ class Line:
             return result(clean_output, audit_id=audit_id or "", duration_ms=way.milliseconds())
         told = unrecorded or refusal  # a refusal that left no trace is not told either
         assert told is not None
-        if told.status == "unavailable":
+        if told.status == "unavailable" or (told.code == "approval.required" and told.operator):  # its approver failed
             _LOG.warning("%s", one_line(f"{told.code}, call {way.trail.call_id}: {told.operator or told.message}"))
         return refused(told, call_id=way.trail.call_id, audit_id=audit_id, duration_ms=way.milliseconds())
 
