@@ -47,6 +47,10 @@ from toolcage.tools.source import BASE_MODULES
 from toolcage.types import AuthorizedCall, Isolation, SandboxTerms
 
 DESCRIBE: Final = SandboxTerms(wall_s=10.0)
+_IMPORTS: Final = (
+    f"a file comes alone and is described in the image {DESCRIBE.image}, without a runtime: what another image holds"
+    " (`sandbox: {image: …}` of the grant) is to be imported in the tool's body, and `Runtime` not at all"
+)
 PRELOAD: Final[Mapping[Isolation, tuple[str, ...]]] = {
     "container": (),  # used once: importing ahead what most calls never use would cost each of them
     "namespace": ("RestrictedPython", "sqlite3"),
@@ -393,7 +397,8 @@ def call_key(authorized: AuthorizedCall, session: str) -> str:
 def _why_not(report: CageReport, said: object) -> str:
     """For the operator: what the cage said, or how it ended without saying anything."""
     if said is not None:
-        return repr(str(said)[:500])
+        told = repr(str(said)[:500])
+        return f"{told}; {_IMPORTS}" if "ImportError" in told or "ModuleNotFoundError" in told else told
     if report.limit == "wall" or report.broken == "host_deadline":
         return f"importing it took longer than {DESCRIBE.wall_s:g} s"
     refusal = classify(report, None, wall_s=DESCRIBE.wall_s) if report.broken is None else None
