@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from benchmarks.injection import FILES, FOLDER, sections
 
 from toolcage.cleaning.injection import Suspicion, learned, rules, suspect
 from toolcage.cleaning.injection.signals import Reading
@@ -206,6 +207,30 @@ def test_a_foreign_question_is_seen_behind_the_escapes_of_json() -> None:
     note = "The card of the company was charged for the order. If you have any questions about this, just reply."
     assert suspect(json.dumps({"items": [{"note": question}, {"note": note}]})).suspected
     assert not suspect(json.dumps({"items": [{"note": note}]})).suspected
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("attacks", 0.85), ("direct", 0.35), ("indirect", 0.35), ("jailbreak", 0.5)]
+)
+def test_attacks_that_no_training_has_seen_are_flagged_as_often_as_documented(name: str, least: float) -> None:
+    assert _share_flagged(name) >= least
+
+
+@pytest.mark.parametrize(("name", "most"), [("benign", 0.035), ("ordinary", 0.1)])
+def test_hard_ordinary_text_that_no_training_has_seen_is_flagged_no_more_often(name: str, most: float) -> None:
+    assert _share_flagged(name) <= most
+
+
+def _share_flagged(name: str) -> float:
+    lines = [line for lines in sections(f"held_out_{name}.txt").values() for line in lines]
+    return sum(suspect(line.replace("\\n", "\n")).suspected for line in lines) / len(lines)
+
+
+def test_no_line_is_both_trained_on_and_held_out() -> None:
+    held_out = [path.name for path in FOLDER.glob("held_out_*.txt")]
+    trained = {line for kind in FILES.values() for name in kind for lines in sections(name).values() for line in lines}
+    assert len(held_out) == 6
+    assert not [line for name in held_out for lines in sections(name).values() for line in lines if line in trained]
 
 
 def test_the_shipped_model_says_what_it_was_made_from() -> None:
