@@ -7,6 +7,7 @@ the warden with a program that speaks the protocol as an attacker would.
 from __future__ import annotations
 
 import dataclasses
+import os
 import secrets
 import threading
 import time
@@ -16,12 +17,13 @@ from typing import Any
 
 import docker
 import pytest
+from benchmarks.soak.faults import Wire
 
 from toolcage.cage import live
 from toolcage.cage.bundle import encode_bundle, sources
 from toolcage.cage.compiled import CompiledModules
 from toolcage.cage.door import Door
-from toolcage.cage.engine import Engine
+from toolcage.cage.engine import REQUEST_TIMEOUT_S, Engine
 from toolcage.cage.images import ImageLock, build, verify
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
 from toolcage.cage.outcome import classify, exit_code
@@ -313,6 +315,31 @@ def test_after_calls_at_once_as_many_cages_wait_for_the_next_ones(
         assert eventually(lambda: pool.stats()["coming"] == 0 and pool.stats()["idle"] == 3)
     finally:
         pool.close()
+
+
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # one that did not answer
+def test_a_pool_closes_in_time_and_ends_what_runs_although_the_engine_answers_nobody(
+    speaker: Maker, tmp_path: Path, eventually: Callable[..., bool]
+) -> None:
+    socket = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
+    wire = Wire(tmp_path / "engine.sock", Path(socket))
+    engine = Engine(wire.address)
+    pool = Pool(engine, speaker.owner, PoolTerms(min_idle=0), lambda _text: None)
+    cages = [pool.take(speaker.recipe()) for _ in range(3)]
+    wire.delay_s = 10_000.0
+    closing = threading.Thread(target=pool.close, args=(1.0,), daemon=True)
+    closing.start()
+    closing.join(REQUEST_TIMEOUT_S)  # what a single answer of the engine may take
+    assert not closing.is_alive()
+
+    def running() -> list[str]:
+        return [cage.container for cage in cages if speaker.engine.inspect(cage.container)["State"]["Running"]]
+
+    assert eventually(lambda: not running())  # a cage ends with its door
+    wire.cut()
+    engine.close()
+    for cage in cages:
+        speaker.engine.remove(cage.container)
 
 
 # --- what is behind the door when it is not the warden -------------------------------------------------------------

@@ -24,6 +24,7 @@ from benchmarks.soak.faults import Wire
 
 from toolcage import CancelToken, PoolTerms, RuntimeClosedError, UsageError
 from toolcage.audit.report import verify
+from toolcage.cage import pool
 from toolcage.cage.sweep import alive, host_id
 
 pytestmark = pytest.mark.docker
@@ -135,18 +136,20 @@ def test_an_engine_that_stops_during_a_call_is_unreachable_and_heals(
 
 @pytest.mark.threat("P58")
 @unanswered
-@pytest.mark.parametrize("sent", [b'"HostConfig"', b"/attach", b"/start"])
+@pytest.mark.parametrize("sent", [b'"HostConfig": {', b"/attach", b"/start"])
 def test_a_container_whose_making_the_engine_could_not_report_is_removed_once_it_answers_again(
-    installation: Any, wire: Wire, engine: docker.DockerClient, eventually: Callable[..., bool], sent: bytes
-) -> None:
+    installation: Any, wire: Wire, engine: docker.DockerClient, eventually: Callable[..., bool], sent: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(pool, "REMOVE_AGAIN_S", 0.2)
     runtime = installation.runtime(pool=PoolTerms(min_idle=0))
     session = runtime.session()
     wire.cut_after = sent
     assert session.call("execute_python", {"code": "1"}).code == "engine.unavailable"
     assert eventually(lambda: len(installation.containers()) == 1)  # the engine itself lives on, and made it
     wire.open()
+    assert installation.gone()  # while the runtime lives, and although nobody calls it
     assert session.call("execute_python", {"code": "6*7"}).data == 42
-    assert installation.gone()  # while the runtime is in use
     stats = runtime.stats()
     assert stats["created"] == 1
     runtime.close()

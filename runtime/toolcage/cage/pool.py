@@ -35,6 +35,8 @@ LEASE_MARGIN_S: Final = 60.0
 BACKOFF_S: Final = (0.5, 30.0)
 REFILL_DELAY_S: Final = 0.03
 REMOVE_DELAY_S: Final = 0.1
+REMOVE_AGAIN_S: Final = 5.0
+"""How long after what the engine did not remove it is asked again, when nothing else is to be removed meanwhile."""
 WORKERS: Final = 2
 OnProblem = Callable[[str], None]
 _Removable = LiveCage | Remains
@@ -278,9 +280,9 @@ class Pool:
             running = list(self._running)
             for condition in (self._changed, self._lack, self._end):
                 condition.notify_all()
-        for cage in running:
-            cage.kill()
         end = time.monotonic() + timeout_s
+        for cage in running:  # beside each other: an engine that has stopped answering would keep each waiting
+            threading.Thread(target=cage.kill, daemon=True, name="toolcage-kill").start()
         with self._changed:
             while (self._running or self._total_coming()) and time.monotonic() < end:
                 self._changed.wait(0.2)
@@ -433,15 +435,26 @@ class Pool:
             self._doom(cage)
 
     def _remove_doomed(self) -> None:
-        """Removes what is done with. What the engine did not remove now is tried again with every later one."""
+        """Removes what is done with. What the engine did not remove now is tried again with every later one, and after
+        a while also without one."""
         kept: list[_Removable] = []
-        while (doomed := self._doomed.get()) is not None:
-            cage, ripe = doomed
-            with self._changed:
-                self._end.wait_for(lambda: self._closed, max(0.0, ripe - time.monotonic()))
-            kept = [item for item in (*kept, cage) if not self._removed(item)]
+        while (doomed := self._next_doomed(again=bool(kept))) is not None:
+            kept = [item for item in (*kept, *doomed) if not self._removed(item)]
         for item in kept:
             self._removed(item)
+
+    def _next_doomed(self, *, again: bool) -> tuple[_Removable, ...] | None:
+        """The next to remove, once it is ripe; nothing when it is time to try `again`, None at the end."""
+        try:
+            doomed = self._doomed.get(timeout=REMOVE_AGAIN_S if again else None)
+        except queue.Empty:
+            return ()
+        if doomed is None:
+            return None
+        item, ripe = doomed
+        with self._changed:
+            self._end.wait_for(lambda: self._closed, max(0.0, ripe - time.monotonic()))
+        return (item,)
 
     def _doom(self, item: _Removable) -> None:
         self._doomed.put((item, time.monotonic()))
