@@ -14,6 +14,8 @@ import hashlib
 import os
 import sqlite3
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,9 +25,13 @@ from toolcage.cage.spec import MIB, DataFile
 from toolcage.errors import ResourceError
 
 MAX_BYTES: Final = 64 * MIB
+LOCKED_S: Final = 5.0
+"""How long a copy waits for a writer that locked the file after the copy was begun."""
 _HEADER: Final = b"SQLite format 3\x00"
 _READ_WRITE_VERSION: Final = slice(18, 20)
 _ROLLBACK_JOURNAL: Final = b"\x01\x01"
+_UNREADABLE: Final = (OSError, sqlite3.Error, UnicodeDecodeError)
+"""The last where the engine's message names something of a broken schema that is no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +63,7 @@ class Snapshots:
         with self._lock:
             try:
                 return self._current(name, path, "rw" if mends else "ro")
-            except (OSError, sqlite3.Error) as error:
+            except _UNREADABLE as error:
                 self._forget(name)
                 raise ResourceError(f"database {name} could not be read: {error}") from error
 
@@ -73,7 +79,7 @@ class Snapshots:
                     and held.identity == _identity(path)
                     and _data_version(held.connection) == held.version
                 )
-            except (OSError, sqlite3.Error):
+            except _UNREADABLE:
                 return False
 
     def close(self) -> None:
@@ -119,10 +125,20 @@ def _take(name: str, source: sqlite3.Connection) -> Snapshot:
     if pages > MAX_BYTES:
         raise ResourceError(f"database {name} is larger than {MAX_BYTES} bytes, the most that is sent into a cage")
     with sqlite3.connect(":memory:") as copy:
-        source.backup(copy)
+        source.backup(copy, progress=_patience(time.monotonic() + LOCKED_S))
         content = bytearray(copy.serialize())
     copy.close()
     if content[:16] == _HEADER:
         content[_READ_WRITE_VERSION] = _ROLLBACK_JOURNAL
     file = DataFile(name=f"{name}.sqlite", size=len(content), sha256=hashlib.sha256(content).hexdigest())
     return Snapshot(file=file, content=bytes(content))
+
+
+def _patience(until: float) -> Callable[[int, int, int], None]:
+    """Left to itself, a backup tries for ever."""
+
+    def progress(status: int, _remaining: int, _total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() >= until:
+            raise sqlite3.OperationalError("database is locked")
+
+    return progress

@@ -151,6 +151,9 @@ class _Transaction:
             self._commit()
         except sqlite3.Error as error:
             raise self._failure(error) from error
+        except UnicodeDecodeError as error:  # the engine's message names something of a broken schema
+            self._account.detail = "the engine's message is no text"
+            raise ResourceError("a database file cannot be changed: its schema is broken") from error
         finally:
             if self._connection.in_transaction:
                 with contextlib.suppress(sqlite3.Error):  # closing the connection undoes it too

@@ -53,7 +53,8 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 
-DATABASE_ERRORS = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError)
+DATABASE_ERRORS = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError, UnicodeDecodeError)
+"""The last where the engine's message names something of a broken schema that is no text."""
 
 _PLAIN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
 _GAP = r"(?:[\s\ufeff]|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)"

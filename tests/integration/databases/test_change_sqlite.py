@@ -812,6 +812,20 @@ def test_a_file_that_is_gone_or_no_database_is_a_matter_of_the_operator(change: 
         change(sql)
 
 
+def test_a_schema_that_is_no_text_is_a_matter_of_the_operator(change: Change, file: Path) -> None:
+    def broken(_: dict[str, Any]) -> None:
+        script(file, "PRAGMA writable_schema = ON; INSERT INTO sqlite_master VALUES ('table', CAST(x'62ff64' AS TEXT),"
+               " CAST(x'62ff64' AS TEXT), 2, 'CREATE TABLE broken(');")  # fmt: skip
+
+    sql, account = "UPDATE stock SET amount = 70 WHERE id = 1", Account()
+    with pytest.raises(ResourceError, match="schema is broken"):
+        change(sql, between=broken, account=account)
+    assert account.state == "undone"
+    with pytest.raises(ToolFailure) as caught:
+        change(sql)
+    assert caught.value.code == "sql.unusable_database"
+
+
 def test_a_full_text_table_that_a_trigger_keeps_is_kept_or_the_change_refused(change: Change, file: Path) -> None:
     script(
         file,

@@ -160,3 +160,39 @@ def test_what_a_writer_that_died_left_half_done_is_undone_where_the_file_may_be_
         with pytest.raises(ResourceError):
             snapshots.current("shop", path)
     assert set(names(snapshots.current("shop", path, mends=True), tmp_path / "out")) == {"a" * 1000}
+
+
+BROKEN = """
+PRAGMA writable_schema = ON;
+INSERT INTO sqlite_master VALUES ('table', CAST(x'62ff64' AS TEXT), CAST(x'62ff64' AS TEXT), 2, 'CREATE TABLE broken(');
+"""
+
+
+def test_a_broken_schema_that_is_no_text_is_an_error_like_every_other(tmp_path: Path, snapshots: Snapshots) -> None:
+    writer = database(tmp_path / "shop.db")
+    writer.executescript(BROKEN)
+    writer.close()
+    with pytest.raises(ResourceError, match="shop"):
+        snapshots.current("shop", tmp_path / "shop.db")
+
+
+def test_a_writer_that_locks_the_file_under_a_copy_and_stays_ends_the_copy(
+    tmp_path: Path, snapshots: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "LOCKED_S", 0.0)
+    path = tmp_path / "shop.db"
+    writer = database(path)
+    source = sqlite3.connect(path, timeout=0)
+
+    def lock(statement: str) -> None:
+        if "page_size" in statement:
+            writer.execute("BEGIN EXCLUSIVE")
+
+    source.set_trace_callback(lock)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        data._take("shop", source)
+    source.set_trace_callback(None)
+    writer.execute("ROLLBACK")
+    assert data._take("shop", source).content
+    source.close()
+    writer.close()
