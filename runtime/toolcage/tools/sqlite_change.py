@@ -226,7 +226,7 @@ def _proposal(copy: _Copy, before: Reading, most: int) -> dict[str, Any]:
     names = [f"k{place}" for place in range(len(copy.table.key))] + [f"v{place}" for place in range(len(copy.columns))]
     selected = ", ".join(f"typeof({name}), {name}" for name in names)
     rows = connection.execute(
-        f"SELECT CAST(what AS BLOB){', ' if selected else ''}{selected} FROM {copy.log} ORDER BY n LIMIT ?",  # noqa: S608
+        f"SELECT what{', ' if selected else ''}{selected} FROM {copy.log} ORDER BY n LIMIT ?",  # noqa: S608
         (most + 1,),
     ).fetchall()
     if len(rows) > most:

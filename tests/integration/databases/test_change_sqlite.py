@@ -429,6 +429,25 @@ def test_a_rule_of_the_database_is_told_without_names_that_are_not_granted(chang
         assert terms is None or "log" not in caught.value.refusal.message
 
 
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
+def test_rows_are_told_apart_in_every_encoding_and_by_keys_of_every_kind(
+    change: Change, file: Path, encoding: str
+) -> None:
+    file.unlink()
+    script(file, f"PRAGMA encoding = '{encoding}'; CREATE TABLE notes (id INTEGER PRIMARY KEY, a TEXT);"
+           "INSERT INTO notes VALUES (1, 'äöü'), (2, '😀');"
+           "CREATE TABLE keyed (a REAL, b TEXT COLLATE NOCASE, c, d NUMERIC, v, PRIMARY KEY (a, b, c, d))"
+           " WITHOUT ROWID;"
+           "INSERT INTO keyed VALUES (1, 'Ab', x'00ff', '5', 1), (-0.0, 'b' || char(0), '5', 1.5, 2),"
+           " (1e999, 'Ü', x'', 'zz', 3);")  # fmt: skip
+    assert change("UPDATE notes SET a = a || '!' WHERE id > 0 RETURNING a", limit=2)["rows"] == [["äöü!"], ["😀!"]]
+    assert change("DELETE FROM notes WHERE a = '😀!'")["changed_rows"] == 1
+    assert change("INSERT INTO notes (a) VALUES ('é') RETURNING id, a")["rows"] == [[2, "é"]]
+    assert change("UPDATE keyed SET v = v + 1 WHERE v > 0 RETURNING v", limit=3)["rows"] == [[3], [2], [4]]
+    assert change("DELETE FROM keyed WHERE b = 'AB' RETURNING d")["rows"] == [[5]]
+    assert change("DELETE FROM keyed WHERE v > 0", limit=9)["changed_rows"] == 2
+
+
 def test_a_row_that_a_trigger_changed_before_its_turn_is_not_overwritten_with_what_it_was(
     change: Change, file: Path
 ) -> None:
