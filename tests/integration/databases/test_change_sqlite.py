@@ -1055,3 +1055,28 @@ def test_two_calls_at_once_lose_no_change(clerk: Callable[..., Any], file: Path)
     assert {result.code for result in results if not result.success} <= {"sql.changed_meanwhile", "sql.locked"}
     assert landed
     assert ask_file(file, "SELECT amount FROM stock WHERE id = 1") == [(1 + len(landed),)]
+
+
+DIES = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 5")
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("UPDATE filling SET x = replace(x, 'a', 'b')")
+connection.execute("UPDATE stock SET amount = 0")
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.docker
+def test_the_line_takes_up_a_file_that_a_killed_process_left_in_the_middle_of_a_change(
+    clerk: Callable[..., Any], file: Path
+) -> None:
+    script(file, "CREATE TABLE filling (x); INSERT INTO filling WITH RECURSIVE n(i) AS"
+           " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT replace(hex(zeroblob(500)), '0', 'a')"
+           " FROM n;")  # fmt: skip
+    subprocess.run([sys.executable, "-c", DIES, str(file)], check=False)
+    assert file.with_name(f"{file.name}-journal").stat().st_size > 0
+    done = ask(clerk(), "UPDATE stock SET amount = amount + 70 WHERE id = 1 RETURNING amount")
+    assert (done.status, done.data["rows"]) == ("ok", [[71]]), done
+    assert ask_file(file, "SELECT count(*) FROM filling WHERE x LIKE 'a%'") == [(500,)]
