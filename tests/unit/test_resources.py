@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from pathlib import Path
 
@@ -377,3 +378,32 @@ def test_a_secret_that_was_written_into_the_file_is_refused_and_not_repeated(tmp
     with pytest.raises(ResourceError) as caught:
         load_resources(write(tmp_path, slip))
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "carried", "hidden"),
+    [
+        ("Basic {}", "bot:correct-horse", ["bot:correct-horse", "correct-horse"]),
+        ("basic {}", "sk_live_abcdef:", ["sk_live_abcdef:", "sk_live_abcdef"]),
+        ("Basic {}", "sk_live_abcdef:X", ["sk_live_abcdef:X", "sk_live_abcdef"]),
+        ("Basic {}", "b\u00f6b:p\u00e4ssword", ["b\u00f6b:p\u00e4ssword", "p\u00e4ssword"]),
+        ("Bearer {}", "bot:correct-horse", []),
+        ("{}", "bot:correct-horse", []),
+    ],
+)
+def test_what_a_server_reads_in_a_login_must_not_come_back_either(
+    monkeypatch: pytest.MonkeyPatch, written: str, carried: str, hidden: list[str]
+) -> None:
+    token = base64.b64encode(carried.encode()).decode()
+    monkeypatch.setenv("TOOLCAGE_TEST_KEY", token)
+    secret = SecretRef(source="env", place="TOOLCAGE_TEST_KEY")
+    key, secrets = KeyPlacement(header="Authorization", format=written, secret=secret).read()
+    assert key == ("Authorization", written.replace("{}", token))
+    assert secrets == (token, *hidden)
+
+
+def test_a_basic_key_that_is_no_login_is_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = SecretRef(source="env", place="TOOLCAGE_TEST_KEY")
+    for value in ("not/base64?at all", "/////w==", "YTpiYw=="):  # nothing, no text, nothing long enough to look for
+        monkeypatch.setenv("TOOLCAGE_TEST_KEY", value)
+        assert KeyPlacement(header="X-Key", format="Basic {}", secret=secret).read()[1] == (value,)

@@ -19,7 +19,7 @@ from toolcage.broker.pace import Pace
 from toolcage.broker.stream import ClientStream, Connection, PortalTerms
 from toolcage.line.portal_memory import Memory
 from toolcage.line.upstreams import upstream
-from toolcage.resources import Calendar, Endpoint, KeyPlacement, Server
+from toolcage.resources import Calendar, Endpoint, Server
 from toolcage.types import AuthorizedCall
 
 _READS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT"))
@@ -31,7 +31,7 @@ def asking(
     endpoint: Endpoint, authorized: AuthorizedCall, memory: Memory, session: str, resolve: Resolve, terms: PortalTerms
 ) -> Serve:
     """What serves the portal of an endpoint for this call. Reads its key. Raises ResourceError."""
-    key, secrets = _key(endpoint.key)
+    key, secrets = (None, ()) if endpoint.key is None else endpoint.key.read()
     config = http.HttpConfig(
         resource=f"endpoint {endpoint.name}",
         methods=endpoint.methods,
@@ -103,14 +103,6 @@ def _serve(
         )
 
     return serve
-
-
-def _key(placement: KeyPlacement | None) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
-    """The header with its whole value, and what must never come back. Raises ResourceError."""
-    if placement is None:
-        return None, ()
-    secret = placement.secret.read()
-    return (placement.header, placement.format.replace("{}", secret)), (secret,)
 
 
 def _origin(server: Server) -> str:

@@ -34,7 +34,7 @@ def _of(kind: str, name: str, resources: Resources) -> Iterator[str]:
         case "endpoint":
             placed = resources.endpoint(name).key
             if placed is not None:
-                yield placed.secret.read()
+                yield from placed.read()[1]
         case "mailbox":
             yield from _passwords(resources.mailbox(name))
         case "calendar":
@@ -43,7 +43,7 @@ def _of(kind: str, name: str, resources: Resources) -> Iterator[str]:
             server = resources.mcp_servers[name]
             yield from (reference.read() for reference in server.environment.values())
             if server.key is not None:
-                yield server.key.secret.read()
+                yield from server.key.read()[1]
 
 
 def _passwords(resource: PostgresDatabase | Mailbox) -> Iterator[str]:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from toolcage.errors import ResourceError
-from toolcage.secret_reference import SecretRef
+from toolcage.secret_reference import SHORTEST, SecretRef
 from toolcage.types import SESSION_WORKSPACE, ResourceKind
 
 Access: TypeAlias = Literal["ro", "rw"]
@@ -84,6 +84,27 @@ class KeyPlacement:
     header: str
     format: str
     secret: SecretRef
+
+    def read(self) -> tuple[tuple[str, str], tuple[str, ...]]:
+        """The header with its whole value, read now, and what must never come back. Of a login, as `Basic` carries it,
+        that is also the login itself, and its password, or its name where that is the key. Raises ResourceError."""
+        secret = self.secret.read()
+        value = self.format.replace("{}", secret)
+        return (self.header, value), (secret, *_login(value))
+
+
+def _login(value: str) -> tuple[str, ...]:
+    """What a server that was told this header's value can say of a login in it."""
+    scheme, _, token = value.strip().partition(" ")
+    if scheme.lower() != "basic":
+        return ()
+    try:
+        login = base64.b64decode(token.strip() + "==").decode("utf-8")
+    except ValueError:
+        return ()
+    name, _, password = login.partition(":")
+    told = (login, password if len(password) >= SHORTEST else name)
+    return tuple(text for text in told if len(text) >= SHORTEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
