@@ -185,7 +185,8 @@ class KeptAnswers:
 
     def end_session_soon(self, session: str) -> None:
         """The same, when next something is looked for. Takes no lock: safe in a finalizer."""
-        self._ended.append(session)
+        if self._shelves:  # where nothing is kept, nothing is looked for, and nobody would take it out again
+            self._ended.append(session)
 
     def _forget_ended(self) -> None:
         while self._ended:

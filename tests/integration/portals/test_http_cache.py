@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from email.utils import formatdate
@@ -490,3 +491,15 @@ def test_what_a_session_kept_ends_with_it(clock: Clock, soon: bool) -> None:
         place(session).keep([], b"body", Freshness(age_s=0, left_s=60))
     (answers.end_session_soon if soon else answers.end_session)("one")
     assert [place(session).find() is not None for session in ("one", "two", None)] == [False, True, True]
+
+
+def test_sessions_that_end_where_nothing_is_kept_are_not_remembered(clock: Clock) -> None:
+    answers = KeptAnswers(clock)
+    tracemalloc.start()
+    try:
+        for number in range(10_000):
+            answers.end_session_soon(f"session-{number}-of-many")
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < 100_000
