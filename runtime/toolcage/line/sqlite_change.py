@@ -15,45 +15,37 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 from urllib.parse import quote
 
-from toolcage.errors import Refused, ResourceError
-from toolcage.facts.sql_change import Condition, Joined, SqlChange
-from toolcage.line.sqlite_report import BadReport, Parameters, Row, plain_value, read_report
-from toolcage.tools.sql_answer import Answer
-from toolcage.tools.sqlite_derived import derived_columns, excepted_columns
-from toolcage.tools.sqlite_rows import (
-    ROWID_NAMES,
-    NoPlainTable,
-    Table,
-    cell,
-    fingerprint,
-    fold,
-    paired,
-    parts_of,
-    quoted,
-    read_table,
+from toolcage.errors import ResourceError
+from toolcage.facts.sql_change import SqlChange
+from toolcage.line.sqlite_plan import Plan, read_plan
+from toolcage.line.sqlite_refusals import (
+    BUSY,
+    failure,
+    meanwhile,
+    moved,
+    primary,
+    refused,
+    too_slow,
+    unknown,
+    unusable,
 )
-from toolcage.types import JSON, Refusal, SqlTerms, Status
+from toolcage.line.sqlite_report import BadReport, Parameters, Row, read_report
+from toolcage.tools.sql_answer import Answer
+from toolcage.tools.sqlite_rows import cell, fingerprint, fold, paired, parts_of, quoted
+from toolcage.types import JSON, SqlTerms
 
 PROGRESS_OPS: Final = 1000
 MAX_CELL_BYTES: Final = 64 * 1024 * 1024
 LOOK_AGAIN_S: Final = 0.02
 TOLD_KEYS: Final = 20
-_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_RULES: Final = {
-    sqlite3.SQLITE_CONSTRAINT_CHECK: "a CHECK", sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: "a foreign key",
-    sqlite3.SQLITE_CONSTRAINT_NOTNULL: "a NOT NULL", sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: "the primary key",
-    sqlite3.SQLITE_CONSTRAINT_ROWID: "the primary key", sqlite3.SQLITE_CONSTRAINT_TRIGGER: "a trigger",
-    sqlite3.SQLITE_CONSTRAINT_UNIQUE: "a UNIQUE",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +100,7 @@ def make_change(order: Order, data: JSON, account: Account) -> dict[str, Any]:
             connection.close()
     except BadReport as error:
         account.detail = f"the cage's report was refused: {error}"
-        raise _refused("sql.bad_report", "The sandbox proposed another change than the call's, so none was made.",
+        raise refused("sql.bad_report", "The sandbox proposed another change than the call's, so none was made.",
                        None, operator=str(error)) from None  # fmt: skip
 
 
@@ -118,7 +110,7 @@ def _connect(order: Order) -> sqlite3.Connection:
             f"file:{quote(str(order.path))}?mode=rw", uri=True, isolation_level=None, cached_statements=8, timeout=0
         )
     except sqlite3.Error as error:
-        raise _unusable(error) from error
+        raise unusable(error) from error
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.text_factory = lambda content: content.decode("utf-8", "replace")
@@ -150,7 +142,8 @@ class _Transaction:
             self._demand_file()
             self._commit()
         except sqlite3.Error as error:
-            raise self._failure(error) from error
+            self._account.detail = str(error)
+            raise failure(error, self._hidden, self._unchanged) from error
         except UnicodeDecodeError as error:  # the engine's message names something of a broken schema
             self._account.detail = "the engine's message is no text"
             raise ResourceError("a database file cannot be changed: its schema is broken") from error
@@ -165,8 +158,9 @@ class _Transaction:
         order, change = self._order, self._order.change
         self._unchanged = order.unchanged()
         if change.reads_others and not self._unchanged:
-            raise _meanwhile()
-        plan = self._plan()
+            raise meanwhile()
+        plan = read_plan(self._connection, change, order.terms, order.parameters)
+        self._hidden = plan.hidden
         for row in rows:
             self._verify(row, plan)
         before = self._connection.total_changes
@@ -174,66 +168,19 @@ class _Transaction:
         returned = [self._write(row, plan) for row in rows]
         self._connection.set_authorizer(None)
         if len(rows) > 1 and change.reads_others and change.computes and self._moved & change.tables:
-            raise _moved()
+            raise moved()
         self._account.rows, self._account.changed = len(rows), self._connection.total_changes - before
         if self._account.changed > order.most:
-            raise _refused(
+            raise refused(
                 "sql.too_many_rows", f"More rows than {order.most} would change, so none did.",
                 "Count what the database changes by itself too; if that many are meant, pass `limit`, as far as the"
                 " grant allows.",
             )  # fmt: skip
         return self._told(returned, rows, plan)
 
-    # -- what may be done, by the schema as it is now
-
-    def _plan(self) -> _Plan:
-        order, change = self._order, self._order.change
-        try:
-            table = read_table(self._connection, change.table)
-        except NoPlainTable as error:
-            raise _refused("sql.not_changeable", "What would change is no ordinary table, or does not exist.",
-                           "Use describe_database to see the tables.", operator=str(error)) from None  # fmt: skip
-        excepted = self._excepted()
-        hidden = {column for name, column in excepted if name == change.table}
-        columns = table.columns if change.columns is None else [_known(table.column(name)) for name in change.columns]
-        returning = [name for word in change.returning for name in self._returned(word, table)]
-        kinds = None if order.terms is None else order.terms.operations
-        if kinds is not None and change.operation not in kinds:
-            raise _not_granted()
-        asked = {*change.names, *(name for condition in change.conditions for name in condition.columns())}
-        if hidden & {name.lower() for name in table.primary}:
-            hidden |= {fold(word) for word in ROWID_NAMES}  # it may be another name of the rowid
-        if not self._is_granted(change.table) or hidden & {name.lower() for name in (*columns, *returning, *asked)}:
-            raise _not_granted()
-        for name in asked:
-            _known(table.readable(name))  # what is no column would be read as a text
-        named = [column for column in table.columns if change.reads_others or fold(column) in change.names]
-        named = named if change.computes and change.operation == "update" else []
-        tests, bound = _conditions(change.conditions, table, order.parameters)
-        return _Plan(
-            table=table, columns=tuple(columns), returning=tuple(returning), looked_at=tuple(named), tests=tests,
-            bound=bound,
-        )  # fmt: skip
-
-    def _excepted(self) -> frozenset[tuple[str, str]]:
-        terms = self._order.terms
-        rows = self._connection.execute("SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view')")
-        names = {fold(str(name)): str(name) for (name,) in rows.fetchall()}
-        written = excepted_columns(terms.columns_except if terms else (), names)
-        excepted = written | derived_columns(self._connection, names, written)
-        self._hidden = frozenset(name for name in names if not self._is_granted(name)) | {name for _, name in excepted}
-        return excepted
-
-    def _is_granted(self, table: str) -> bool:
-        terms = self._order.terms
-        return terms is None or terms.tables is None or table in terms.tables
-
-    def _returned(self, word: str, table: Table) -> Sequence[str]:
-        return (*table.columns, *table.derived) if word == "*" else [_known(table.readable(word))]
-
     # -- rows
 
-    def _verify(self, row: Row, plan: _Plan) -> None:
+    def _verify(self, row: Row, plan: Plan) -> None:
         """The row is there, is what it was, and is one that the call speaks of."""
         self._demand_time()
         if self._order.change.operation == "insert":
@@ -245,7 +192,7 @@ class _Transaction:
         found = self._connection.execute(text, (*plan.bound, *row.key)).fetchall()
         was_at = 1 + len(row.key)
         if len(found) != 1 or fingerprint(plan.table.columns, paired(found[0][was_at:])) != row.before:
-            raise _meanwhile()
+            raise meanwhile()
         meets, *key = found[0][:was_at]
         if not meets:
             raise BadReport("a row does not meet the conditions of the call")
@@ -253,14 +200,14 @@ class _Transaction:
             raise BadReport("a row has another key than its own")  # so that none is there twice
         self._seen[row] = self._named(row, plan)
 
-    def _named(self, row: Row, plan: _Plan) -> Any:
+    def _named(self, row: Row, plan: Plan) -> Any:
         """The columns of a row that an expression of the statement may look at, now."""
         if not plan.looked_at:
             return None
         text = f"SELECT {parts_of(plan.looked_at)} FROM main.{quoted(plan.table.name)} WHERE {plan.where}"  # noqa: S608
         return self._connection.execute(text, row.key).fetchall()
 
-    def _watch(self, plan: _Plan) -> None:
+    def _watch(self, plan: Plan) -> None:
         """Notes the tables that the database changes by itself, with each statement of ours. Forbids nothing: what
         triggers do is the owner's."""
         own = {"insert": sqlite3.SQLITE_INSERT, "update": sqlite3.SQLITE_UPDATE, "delete": sqlite3.SQLITE_DELETE}
@@ -275,12 +222,12 @@ class _Transaction:
 
         self._connection.set_authorizer(note)
 
-    def _write(self, row: Row, plan: _Plan) -> tuple[Any, ...]:
+    def _write(self, row: Row, plan: Plan) -> tuple[Any, ...]:
         """What RETURNING gives."""
         if self._order.change.operation != "delete" and len(row.values) != len(plan.columns):
             raise BadReport("a row has another number of values")
         if self._seen.get(row) != self._named(row, plan):
-            raise _moved()
+            raise moved()
         self._demand_time()
         text = plan.statement(self._order.change.operation)
         rows = self._connection.execute(text, (*row.values, *row.key)).fetchall()
@@ -290,13 +237,13 @@ class _Transaction:
         if self._order.change.operation == "delete" and not self._is_there(row, plan):
             self._note(row.key)
             return ()  # a key deleted it with another row of this change
-        raise _refused("sql.constraint", "The database itself kept a row from being changed.", None)
+        raise refused("sql.constraint", "The database itself kept a row from being changed.", None)
 
-    def _is_there(self, row: Row, plan: _Plan) -> bool:
+    def _is_there(self, row: Row, plan: Plan) -> bool:
         text = f"SELECT 1 FROM main.{quoted(plan.table.name)} WHERE {plan.where}"  # noqa: S608 - quoted names
         return bool(self._connection.execute(text, row.key).fetchall())
 
-    def _told(self, returned: Sequence[tuple[Any, ...]], rows: Sequence[Row], plan: _Plan) -> dict[str, Any]:
+    def _told(self, returned: Sequence[tuple[Any, ...]], rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
         """The answer. Rows stand in the order of their keys: that in which the engine met them may tell of a column
         that is not granted."""
         change, order = self._order.change, self._order
@@ -323,14 +270,14 @@ class _Transaction:
     def _demand_time(self) -> None:
         """Between rows: the engine asks its own handler only in statements that are long."""
         if self._order.given_up():
-            raise _refused("call.cancelled", "the call was cancelled", None, status="cancelled", retryable=True)
+            raise refused("call.cancelled", "the call was cancelled", None, status="cancelled", retryable=True)
         if time.monotonic() > self._until:
-            raise _too_slow()
+            raise too_slow()
 
     def _demand_file(self) -> None:
         """What is open is still the file of that name: a change of one that was replaced would be lost."""
         if _identity(self._order.path) != self._file:
-            raise _meanwhile()
+            raise meanwhile()
 
     def _patiently(self, text: str) -> None:
         """Runs a statement that needs a lock, again and again until the deadline."""
@@ -339,7 +286,7 @@ class _Transaction:
                 self._connection.execute(text)
                 return
             except sqlite3.OperationalError as error:
-                if _primary(error) not in _BUSY:
+                if primary(error) not in BUSY:
                     raise
                 if self._order.given_up() or time.monotonic() > self._until:
                     raise
@@ -350,10 +297,10 @@ class _Transaction:
         try:
             self._patiently("COMMIT")
         except sqlite3.Error as error:
-            if _primary(error) == sqlite3.SQLITE_IOERR:
+            if primary(error) == sqlite3.SQLITE_IOERR:
                 self._account.detail = str(error)
                 text = "The disk failed while the change was made final: it may have been made."
-                raise _unknown(text, str(error)) from error
+                raise unknown(text, str(error)) from error
             self._account.state = "undone"
             raise
         self._account.state = "committed"
@@ -361,97 +308,7 @@ class _Transaction:
             if _identity(self._order.path) == self._file:
                 return
         self._account.detail = "to a file that was replaced meanwhile"
-        raise _unknown("The file was replaced while the change was made final: it may be lost.", None)
-
-    def _failure(self, error: sqlite3.Error) -> Refused:
-        self._account.detail = str(error)
-        primary = _primary(error)
-        if primary in _BUSY:
-            return _refused("sql.locked", "Somebody else is writing to the database, so nothing was changed.",
-                            "Send it again.", retryable=True)  # fmt: skip
-        if primary == sqlite3.SQLITE_INTERRUPT:
-            return _too_slow()
-        if primary == sqlite3.SQLITE_CONSTRAINT:
-            return self._against_a_rule(error)
-        if primary in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_RANGE):
-            return _refused("sql.error", self._shown(error, "the database refused the change"), "Correct the values.")
-        return _unusable(error)
-
-    def _against_a_rule(self, error: sqlite3.Error) -> Refused:
-        if not self._unchanged:  # in the snapshot no key stood against it, perhaps
-            return _refused(
-                "sql.changed_meanwhile",
-                self._shown(error, "The database changed meanwhile, and the change is now against a rule of it"),
-                "Look at the rows, then send it again.", retryable=True,
-            )  # fmt: skip
-        rule = _RULES.get(getattr(error, "sqlite_errorcode", 0), "a rule")
-        return _refused("sql.constraint", self._shown(error, f"{rule} of the database is against it"),
-                        "Correct the values.")  # fmt: skip
-
-    def _shown(self, error: sqlite3.Error, otherwise: str) -> str:
-        """The engine's words, unless they name what the caller may not see."""
-        text = str(error).strip().rstrip(".")[:300]
-        words = set(re.findall(r"\w+", fold(text)))
-        spelled = any(name in words or (not re.fullmatch(r"\w+", name) and name in fold(text)) for name in self._hidden)
-        return f"{otherwise}." if spelled or not text else f"{text}."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """One call's table and columns, by their stored names. `looked_at` are those that an expression may depend on;
-    `tests` is one that tells whether a row meets the conditions of the call, `bound` are the values in it."""
-
-    table: Table
-    columns: tuple[str, ...]
-    returning: tuple[str, ...]
-    looked_at: tuple[str, ...]
-    tests: str
-    bound: tuple[Any, ...]
-
-    @property
-    def where(self) -> str:
-        return " AND ".join(f"{quoted(name)} = ?" for name in self.table.key)
-
-    def statement(self, operation: str) -> str:
-        """The statement for one row: values first, then the key. ABORT: whatever the schema says of conflicts, no other
-        row is replaced and none left out."""
-        name = f"main.{quoted(self.table.name)}"
-        told = [*self.returning, *(self.table.key if operation == "insert" else ())]
-        returning = f" RETURNING {', '.join(map(quoted, told)) if told else '1'}"
-        if operation == "insert":
-            listed = ", ".join(map(quoted, self.columns))
-            marks = ", ".join("?" * len(self.columns))
-            values = f"({listed}) VALUES ({marks})" if self.columns else "DEFAULT VALUES"
-            return f"INSERT OR ABORT INTO {name} {values}{returning}"
-        if operation == "update":
-            sets = ", ".join(f"{quoted(column)} = ?" for column in self.columns)
-            return f"UPDATE OR ABORT {name} SET {sets} WHERE {self.where}{returning}"  # noqa: S608 - quoted names
-        return f"DELETE FROM {name} WHERE {self.where}{returning}"  # noqa: S608 - quoted names
-
-
-def _conditions(
-    conditions: Sequence[Condition | Joined], table: Table, parameters: Parameters
-) -> tuple[str, tuple[Any, ...]]:
-    """One SQL expression that is true for a row that meets them all."""
-    bound: list[Any] = []
-    tests = ["1", *(_test(condition, table, parameters, bound) for condition in conditions)]
-    return f"({' AND '.join(tests)})", tuple(bound)
-
-
-def _test(condition: Condition | Joined, table: Table, parameters: Parameters, bound: list[Any]) -> str:
-    if isinstance(condition, Joined):
-        parts = [_test(part, table, parameters, bound) for part in condition.parts]
-        return f"(NOT {parts[0]})" if condition.word == "NOT" else f"({f' {condition.word} '.join(parts)})"
-    values = [plain_value(plain, parameters) for plain in condition.values]
-    bound += values
-    marks = {"IN": f"({', '.join('?' * len(values))})", "BETWEEN": "? AND ?"}.get(condition.comparison, "?")
-    return f"({quoted(_known(table.readable(condition.column)))} {condition.comparison} {marks})"
-
-
-def _known(name: str | None) -> str:
-    if name is None:
-        raise _not_granted()
-    return name
+        raise unknown("The file was replaced while the change was made final: it may be lost.", None)
 
 
 def _sortable(value: Any) -> tuple[int, Any]:
@@ -460,57 +317,9 @@ def _sortable(value: Any) -> tuple[int, Any]:
     return (2, value) if isinstance(value, str) else (3, value) if isinstance(value, bytes) else (0, 0)
 
 
-def _primary(error: sqlite3.Error) -> int:
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-def _not_granted() -> Refused:
-    return _refused(
-        "sql.not_granted", "A table or column of the statement does not exist or is not granted.",
-        "Use describe_database to see tables and columns.",
-    )  # fmt: skip
-
-
-def _unknown(message: str, operator: str | None) -> Refused:
-    hint = "Look at the rows with query_database before you send it again."
-    return _refused("sql.outcome_unknown", message, hint, operator=operator)
-
-
-def _too_slow() -> Refused:
-    return _refused("sql.timeout", "The change took too long and was undone.", "Change fewer rows at a time.")
-
-
 def _identity(path: Path) -> tuple[int, int]:
     try:
         found = os.stat(path)
     except OSError as error:
         raise ResourceError(f"a database file cannot be changed: {error}") from error
     return found.st_dev, found.st_ino
-
-
-def _meanwhile() -> Refused:
-    return _refused(
-        "sql.changed_meanwhile", "The database was changed by somebody else meanwhile, so nothing was changed.",
-        "Look at the rows, then send it again.", retryable=True,
-    )  # fmt: skip
-
-
-def _moved() -> Refused:
-    """The cage saw no trigger and no key at work: what it made of a row would not be what the statement makes of it."""
-    return _refused(
-        "sql.constraint", "A trigger or key of the database changes what other rows of this statement are made from.",
-        "Change one row at a time.",
-    )  # fmt: skip
-
-
-def _unusable(error: sqlite3.Error) -> NoReturn:
-    raise ResourceError(f"a database file cannot be changed: {error}") from error
-
-
-def _refused(
-    code: str, message: str, hint: str | None, *, status: Status = "tool_error", operator: str | None = None,
-    retryable: bool = False,
-) -> Refused:  # fmt: skip
-    return Refused(
-        Refusal(status=status, code=code, message=message, hint=hint, operator=operator, retryable=retryable)
-    )
