@@ -236,13 +236,15 @@ class SqlTerms:
     """What the matching entry's `sql` facet leaves open; the cage enforces it again inside the engine.
 
     `tables` None = no entry narrowed the tables. `columns_except` holds `table.column`, lower case. `operations` are
-    the kinds of change (`insert`, `update`, `delete`), None = no entry narrowed them.
+    the kinds of change (`insert`, `update`, `delete`), `writes` the columns (`table.column`) that a change may set;
+    None = no entry narrowed them.
     """
 
     tables: frozenset[str] | None = None
     columns_except: frozenset[str] = frozenset()
     max_rows: int = 1000
     operations: frozenset[str] | None = None
+    writes: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,8 +81,8 @@ class SqlFacts(Facts):
     that stand where a table does. `writes` is true when any part changes or locks rows or tables.
 
     Of a text that is meant to change (`purpose`): `changes` counts the places that change a table, `columns` holds
-    those that are written too, and `narrowed` says that a WHERE of an UPDATE or DELETE looks at a column. `change` is
-    the whole of it, for SQLite.
+    those that are written too, `written` are these alone (`*`: whole rows), spelled as `tables` are, and `narrowed`
+    says that a WHERE of an UPDATE or DELETE looks at a column. `change` is the whole of it, for SQLite.
     """
 
     kind: Literal["sql"] = "sql"
@@ -99,6 +99,7 @@ class SqlFacts(Facts):
     writes: bool = False
     purpose: Purpose = "read"
     changes: int = 0
+    written: frozenset[tuple[str, str]] = frozenset()
     narrowed: bool = False
     change: SqlChange | None = None
 
@@ -291,6 +292,7 @@ class _Reader:
     table_functions: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
     changes: int = 0
+    written: set[tuple[str, str]] = field(default_factory=set)
     narrowed: bool = False
 
     def read_all(self, trees: list[exp.Expr]) -> None:
@@ -311,6 +313,7 @@ class _Reader:
             node_types=frozenset(self.types),
             writes=bool(self.types & _WRITING),
             changes=self.changes,
+            written=frozenset(self.written),
             narrowed=self.narrowed,
         )
 
@@ -494,8 +497,11 @@ class _Reader:
                 unreadable("a column is named in a way that is not understood")
             self._met("Identifier")
             self.columns.add((name, column.name.lower()))
+            self.written.add((self._table_name(target), self._fold(column)))
         if not columns:
             self.stars.add(name)
+        if not columns or node.args.get("conflict"):
+            self.written.add((self._table_name(target), "*"))
         if any(node.args.get(option) for option in _INSERT_OPTIONS):
             self.types.add(CHANGE_OPTION)
         if (rows := node.args.get("expression")) is not None:
@@ -505,12 +511,28 @@ class _Reader:
     def _update(self, node: exp.Expr, scope: _Scope) -> None:
         scope = self._with(node, scope)
         self._change(node, scope, _from_items(node), skip=("this", "with_", "from_", "joins", "laterals"))
+        name = self._table_name(node.this)
+        self.written |= {(name, column) for item in node.expressions for column in self._set_by(item.this)}
+
+    def _set_by(self, left: Any) -> Iterator[str]:
+        """The columns that the left side of SET names; a part of a composite column counts, and so does the column."""
+        kind = type(left).__name__
+        if kind == "Tuple":
+            for item in left.expressions:
+                yield from self._set_by(item)
+        elif kind == "Bracket":
+            yield from self._set_by(left.this)
+        elif kind == "Column":
+            yield from (self._fold(part) for key in ("this", "table", "db", "catalog") if (part := left.args.get(key)))
+        else:
+            yield "*"
 
     def _delete(self, node: exp.Expr, scope: _Scope) -> None:
         scope = self._with(node, scope)
         if node.args.get("tables"):
             self.types.add(CHANGE_OPTION)
         self._change(node, scope, node.args.get("using") or [], skip=("this", "with_", "using", "tables"))
+        self.written.add((self._table_name(node.this), "*"))
 
     def _change(self, node: exp.Expr, scope: _Scope, items: list[exp.Expr], *, skip: tuple[str, ...]) -> None:
         target = self._target(node.this, scope)

@@ -92,8 +92,16 @@ def _demand_grant(
         (kinds is not None and change.operation not in kinds)
         or not _is_granted(terms, change.table)
         or hidden & {name.lower() for name in named}
+        or not _may_write(change, terms)
     ):
         raise not_granted()
+
+
+def _may_write(change: SqlChange, terms: SqlTerms | None) -> bool:
+    if terms is None or terms.writes is None:
+        return True
+    columns = change.columns if change.operation != "delete" else None
+    return columns is not None and {f"{change.table}.{column}" for column in columns} <= terms.writes
 
 
 def _names(connection: sqlite3.Connection) -> dict[str, str]:

@@ -226,10 +226,15 @@ class EntryCompiler:
         except ValidationError as cause:
             self.findings.add_shape_faults(cause, path, SqlFacetFile)
             return None
-        if "operations" in facet and not self.declaration.changes_databases:
-            self.findings.add(path, f"`operations` are changes, and {self.declaration.name} only reads; remove them")
+        for key in ("operations", "writes"):
+            if key in facet and not self.declaration.changes_databases:
+                self.findings.add(path, f"`{key}` is about changes, and {self.declaration.name} only reads; remove it")
+                return None
+        terms = _terms(facet)
+        if (never := _never_writes(terms)) is not None:
+            self.findings.add(path, never)
             return None
-        return SqlRule(argument=argument, terms=_terms(facet))
+        return SqlRule(argument=argument, terms=terms)
 
     def _is_facet(self, argument: str, value: Any) -> bool:
         if self.declaration.kinds.get(argument) != "sql" or not isinstance(value, dict):
@@ -363,8 +368,23 @@ def _terms(facet: Mapping[str, Any]) -> SqlTerms:
         tables=None if tables is None else frozenset(_bare(name, 1) for name in tables),
         columns_except=frozenset(_bare(name, 2) for name in facet.get("columns_except", ())),
         operations=None if operations is None else frozenset(operations),
+        writes=frozenset(_bare(name, 2) for name in facet["writes"]) if "writes" in facet else None,
         **stated,
     )
+
+
+def _never_writes(terms: SqlTerms) -> str | None:
+    """What `writes` names in vain, None where each of its columns can be written."""
+    if terms.writes is None:
+        return None
+    if terms.operations == frozenset({"delete"}):
+        return "a DELETE writes no single column, so `writes` beside `operations: [delete]` never matches; remove it"
+    for column in sorted(terms.writes):
+        if column in terms.columns_except:
+            return f"`writes` names {column}, which `columns_except` closes; take it out of one of them"
+        if terms.tables is not None and column.rpartition(".")[0] not in terms.tables:
+            return f"`writes` names {column}, whose table is none of `tables`; add the table or remove the column"
+    return None
 
 
 def _bare(name: str, dots: int) -> str:
@@ -379,8 +399,9 @@ def _escapes(asking: Mapping[str, Any], allowing: Mapping[str, Any]) -> bool:
     asked, allowed = _terms_or_none(asking), _terms_or_none(allowing)
     if asked is None or allowed is None:
         return False  # a fault of its own, found where the entry is compiled
-    overlap = _share_an_item(asked.tables, allowed.tables) and _share_an_item(asked.operations, allowed.operations)
-    wider = _covers(asked.tables, allowed.tables) and _covers(asked.operations, allowed.operations)
+    bounds = ((asked.tables, allowed.tables), (asked.operations, allowed.operations), (asked.writes, allowed.writes))
+    overlap = all(_share_an_item(one, other) for one, other in bounds)
+    wider = all(_covers(one, other) for one, other in bounds)
     return overlap and not (wider and asked.columns_except <= allowed.columns_except)
 
 

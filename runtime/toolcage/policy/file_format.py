@@ -178,6 +178,7 @@ class SqlFacetFile(_Strict):
     columns_except: Annotated[list[_Column], Field(min_length=1)] = _ABSENT
     max_rows: _number(1, MAX_ROWS, whole=True) = _ABSENT  # type: ignore[valid-type]
     operations: Annotated[list[_Operation], Field(min_length=1)] = _ABSENT
+    writes: Annotated[list[_Column], Field(min_length=1)] = _ABSENT
 
 
 class PathsFacetFile(_Strict):

@@ -280,11 +280,13 @@ def narrowest(found: list[SqlTerms]) -> SqlTerms:
     """The bounds that hold when all of these hold."""
     named = [terms.tables for terms in found if terms.tables is not None]
     listed = [terms.operations for terms in found if terms.operations is not None]
+    written = [terms.writes for terms in found if terms.writes is not None]
     return SqlTerms(
         tables=frozenset.intersection(*named) if named else None,
         columns_except=frozenset().union(*(terms.columns_except for terms in found)),
         max_rows=min(terms.max_rows for terms in found),
         operations=frozenset.intersection(*listed) if listed else None,
+        writes=frozenset.intersection(*written) if written else None,
     )
 
 

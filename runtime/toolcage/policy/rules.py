@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolcage.facts.sql import SqlFacts
 
 MAX_ROWS: Final = 100_000
+WHOLE_ROW: Final = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,9 @@ class SqlRule:
         if facts is None or facts.kind != "sql":
             raise LookupError(f"no SQL facts for the argument {self.argument}")
         read = cast("SqlFacts", facts)
-        return self._operation_miss(read) or self._table_miss(read) or self._column_miss(read)
+        return (
+            self._operation_miss(read) or self._table_miss(read) or self._column_miss(read) or self._write_miss(read)
+        )
 
     def _operation_miss(self, read: SqlFacts) -> str | None:
         if self.terms.operations is None or read.root in self.terms.operations:
@@ -69,6 +72,17 @@ class SqlRule:
             # a bare column that could not be resolved may be the excepted one
             if (table, column) in read.columns or (None, column) in read.columns:
                 return f"The column `{column}` is not granted: leave it out, or qualify the one of another table."
+        return None
+
+    def _write_miss(self, read: SqlFacts) -> str | None:
+        if self.terms.writes is None:
+            return None
+        for table, column in sorted(read.written):
+            if column == WHOLE_ROW:
+                told = "deletes rows" if read.root == "delete" else "writes whole rows"
+                return f"The statement {told}, and only some columns may be written: change those, by name."
+            if f"{table}.{column}" not in self.terms.writes:
+                return f"The column `{column}` may not be written: leave it out."
         return None
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from toolcage.errors import PolicyError
 from toolcage.facts.read import read_facts
 from toolcage.facts.sql import SqlFacts
+from toolcage.facts.sql_text import Dialect
 from toolcage.policy.decide import decide
 from toolcage.policy.load import load_role_text
 from toolcage.policy.model import Entries, Entry, FragmentRule, Role, narrowest
@@ -420,6 +421,73 @@ def test_a_change_is_granted_by_its_kind_its_table_and_the_columns_that_it_write
         "INSERT INTO orders (total) SELECT salary FROM staff",
     ):
         assert effect(text) == "deny", text
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_a_change_sets_only_the_columns_that_may_be_written_and_looks_at_any(load: Load, dialect: Dialect) -> None:
+    role = load(
+        "change_database: {resources: {database: [shop]}, allow: [{sql: {writes: [orders.status, orders.note]}}]}"
+    )
+    declaration = role.grants["change_database"].declaration
+
+    def effect(text: str) -> str:
+        facts = read_facts("sql", text, dialect=dialect, purpose="change")
+        assert facts is not None
+        return decide(role, declaration, {"database": "shop", "sql": text}, {"sql": facts}).effect
+
+    for text in (
+        "UPDATE orders SET status = 'paid' WHERE id = 1",
+        "UPDATE orders AS o SET STATUS = o.total, note = 'x' WHERE o.id = 1 RETURNING o.total",
+        "UPDATE orders SET (status, note) = ('a', 'b') WHERE total > 3",
+        "INSERT INTO orders (status, note) VALUES ('a', 'b')",
+    ):
+        assert effect(text) == "allow", text
+    for text in (
+        "UPDATE orders SET id = 7 WHERE status = 'paid'",
+        "UPDATE orders SET status = 'paid', total = 0 WHERE id = 1",
+        "UPDATE orders SET (status, total) = ('a', 0) WHERE id = 1",
+        "UPDATE staff SET status = 'paid' WHERE id = 1",
+        "UPDATE staff AS orders SET status = 'paid' WHERE id = 1",
+        "INSERT INTO orders (id, status) VALUES (1, 'a')",
+        "INSERT INTO orders VALUES (1, 'a', 'b')",
+        "INSERT INTO orders DEFAULT VALUES",
+        "INSERT INTO orders (status) VALUES ('a') ON CONFLICT (id) DO UPDATE SET total = 0",
+        "DELETE FROM orders WHERE id = 1",
+    ):
+        assert effect(text) == "deny", text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'UPDATE orders SET "Status" = 1 WHERE id = 1',
+        'UPDATE "Orders" SET status = 1 WHERE id = 1',
+        "UPDATE orders SET total.status = 1 WHERE id = 1",
+        "UPDATE orders SET total[1] = 1 WHERE id = 1",
+        "UPDATE sales.orders SET status = 1 WHERE id = 1",
+    ],
+)
+def test_another_column_that_is_spelled_alike_may_not_be_written(load: Load, text: str) -> None:
+    role = load("change_database: {resources: {database: [shop]}, allow: [{sql: {writes: [orders.status]}}]}")
+    facts = read_facts("sql", text, dialect="postgres", purpose="change")
+    assert facts is not None
+    declaration = role.grants["change_database"].declaration
+    assert decide(role, declaration, {"database": "shop", "sql": text}, {"sql": facts}).effect == "deny"
+
+
+def test_columns_to_write_that_can_never_be_written_do_not_load_and_ceilings_narrow_them(load: Load) -> None:
+    grant = "change_database: {resources: {database: [shop]}, allow: [{sql: {%s}}]}"
+    for facet, told in (
+        ("writes: [a.b], columns_except: [a.b]", "columns_except"),
+        ("writes: [a.b], tables: [c]", "none of `tables`"),
+        ("writes: [a.b], operations: [delete]", "DELETE"),
+    ):
+        with pytest.raises(PolicyError, match=told):
+            load(grant % facet)
+    with pytest.raises(PolicyError, match="only reads"):
+        load("query_database: {resources: {database: [shop]}, allow: [{sql: {writes: [a.b]}}]}")
+    made = narrowest([SqlTerms(writes=frozenset({"a.b", "a.c"})), SqlTerms(writes=frozenset({"a.c"})), SqlTerms()])
+    assert made.writes == {"a.c"}
 
 
 def test_operations_stand_in_bounds_of_changes_alone_and_ceilings_narrow_them(load: Load) -> None:

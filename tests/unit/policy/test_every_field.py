@@ -312,6 +312,10 @@ FIELDS: dict[str, Field] = {
                         "change_database: {resources: {database: [shop]}, ask: [{sql: {operations: [delete]}}]}",
                         lambda role, d: sorted(role.grants["change_database"].ask[0].sql_terms().operations),  # type: ignore[union-attr,arg-type]
                         (["insert"], ["delete"])),
+    "writes": Field("change_database: {resources: {database: [shop]}, ask: [{sql: {writes: [orders.status]}}]}",
+                    "change_database: {resources: {database: [shop]}, ask: [{sql: {writes: [orders.note]}}]}",
+                    lambda role, d: sorted(role.grants["change_database"].ask[0].sql_terms().writes),  # type: ignore[union-attr,arg-type]
+                    (["orders.status"], ["orders.note"])),
     "paths.under": Field("write_file: {allow: [{path: {paths: {under: [reports]}}}]}",
                          "write_file: {allow: [{path: {paths: {suffixes: [.txt]}}}]}",
                          ends("write_file", path="other/a.txt", text="x"), (DENIED, OK)),
@@ -338,7 +342,7 @@ FIELDS: dict[str, Field] = {
     "fact": Field("search_web: {allow: [{term: {fact: user}}]}", SEARCH % "",
                   ends("search_web", Situation(facts={"user": "ann"}), term="bob"), (DENIED, OK)),
 }  # fmt: skip
-FIELDS |= {f"sql.{key}": FIELDS[key] for key in ("tables", "columns_except", "max_rows", "operations")}
+FIELDS |= {f"sql.{key}": FIELDS[key] for key in ("tables", "columns_except", "max_rows", "operations", "writes")}
 
 
 def test_every_field_of_the_schema_has_a_probe_and_every_probe_a_field() -> None:
