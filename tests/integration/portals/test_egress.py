@@ -131,7 +131,8 @@ def test_a_program_reaches_the_granted_host_through_the_proxy_that_it_is_told_of
     assert (result["status"], result["data"]) == ("ok", "hello")
     (record,) = connections(installation)
     assert (record["target"], record["address"]) == ("CONNECT api.example.com:8443", f"{PUBLIC}:8443")
-    assert (record["kind"], record["verdict"]) == ("connect", "closed")
+    assert record["kind"] == "connect"
+    assert record["verdict"] in ("closed", "cancelled")  # the call may be over before the server has ended its side
 
 
 def test_a_program_reaches_nothing_else_and_is_told_why(installation: Installation, authority: Authority) -> None:

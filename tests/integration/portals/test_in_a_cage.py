@@ -123,6 +123,10 @@ def world(
     return World(installation, request.param, wire_server, authority)
 
 
+OVER = ("closed", "cancelled")
+"""A call may be over a moment before the broker has seen the end of a connection that its program closed."""
+
+
 def data_of(result: ToolResult) -> Any:
     assert result.success, (result.code, result.error, result.hint, result.stderr)
     return result.data
@@ -139,7 +143,8 @@ def test_a_tool_asks_its_endpoint_and_the_key_never_enters_the_cage(world: World
     assert KEY not in json.dumps(seen)
     assert KEY.encode() in wire_server.asked[0]
     (record,) = world.connections()
-    assert (record["portal"], record["kind"], record["verdict"], record["count"]) == ("api", "http", "closed", 1)
+    assert (record["portal"], record["kind"], record["count"]) == ("api", "http", 1)
+    assert record["verdict"] in OVER
     assert record["target"] == f"GET https://localhost:{wire_server.port}/v1/x"
     assert record["address"] == f"127.0.0.1:{wire_server.port}"
     assert record["bytes_up"] > 0
@@ -258,7 +263,7 @@ def test_two_hundred_connections_in_a_row_leave_nothing_behind(world: World, wir
     assert total == 220
     assert counted()[0] <= before[0]
     assert counted()[1] <= before[1]
-    passed = [record for record in world.connections() if record["verdict"] == "closed"]
+    passed = [record for record in world.connections() if record["verdict"] in OVER]
     assert sum(record["count"] for record in passed) == 223
     assert len(passed) < 100
 
