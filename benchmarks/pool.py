@@ -147,6 +147,8 @@ def _namespace(state: str, policy: Path) -> dict[str, Any]:
 def _idle_memory(state: str, policy: Path) -> dict[str, Any]:
     """What the engine charges to an idle, prepared cage: its own pages, and with the page cache and kernel memory."""
     client = docker.from_env()
+    with runtime_in(state, PoolTerms(min_idle=0), policy) as runtime:
+        _python(runtime.session())  # the first cage of a state directory compiles our modules for those after it
     with runtime_in(state, PoolTerms(min_idle=3), policy) as runtime:
         _python(runtime.session())
         _wait(runtime, lambda stats: stats["idle"] >= 3)
