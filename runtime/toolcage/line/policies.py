@@ -1,4 +1,4 @@
-"""The policies in force: one value, replaced as a whole, so that a call is never judged by half of a reload."""
+"""The policies in force: one value, replaced as a whole, so that what belongs to one reload stays together."""
 
 from __future__ import annotations
 

@@ -98,10 +98,11 @@ def _demand_grant(
 
 
 def _may_write(change: SqlChange, terms: SqlTerms | None) -> bool:
+    """A DELETE and an INSERT that name no column write whole rows."""
     if terms is None or terms.writes is None:
         return True
-    columns = change.columns if change.operation != "delete" else None
-    return columns is not None and {f"{change.table}.{column}" for column in columns} <= terms.writes
+    columns = change.columns or ()
+    return bool(columns) and {f"{change.table}.{column}" for column in columns} <= terms.writes
 
 
 def _names(connection: sqlite3.Connection) -> dict[str, str]:

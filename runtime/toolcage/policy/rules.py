@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from toolcage.facts.sql import SqlFacts
 
 MAX_ROWS: Final = 100_000
-WHOLE_ROW: Final = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ class SqlRule:
         if self.terms.writes is None:
             return None
         for table, column in sorted(read.written):
-            if column == WHOLE_ROW:
+            if column == "*":
                 told = "deletes rows" if read.root == "delete" else "writes whole rows"
                 return f"The statement {told}, and only some columns may be written: change those, by name."
             if f"{table}.{column}" not in self.terms.writes:

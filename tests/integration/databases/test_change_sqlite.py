@@ -356,6 +356,7 @@ def test_a_column_outside_the_grant_is_neither_written_nor_read_without_the_gate
         ("UPDATE stock SET amount = 2 WHERE id = 1", SqlTerms(writes=frozenset({"stock.name"}))),
         ("DELETE FROM stock WHERE id = 2", SqlTerms(writes=frozenset({"stock.name"}))),
         ("INSERT INTO stock VALUES (99, 'n', 1, 's')", SqlTerms(writes=frozenset({"stock.name"}))),
+        ("INSERT INTO stock DEFAULT VALUES", SqlTerms(writes=frozenset({"stock.name"}))),
     ],
 )
 def test_the_host_holds_the_grant_where_the_cage_does_not(
