@@ -8,13 +8,14 @@ it was made or undone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from toolcage.broker.broker import OnRecord, Record
 from toolcage.broker.stream import Connection
 from toolcage.cage.data import Snapshots
+from toolcage.cage.pool import GivenUp
 from toolcage.errors import Refused
 from toolcage.facts.sql import SqlFacts
 from toolcage.facts.sql_change import SqlChange
@@ -38,7 +39,7 @@ class Changing:
     database: SqliteDatabase
     change: SqlChange
     snapshots: Snapshots
-    given_up: Callable[[], bool]
+    given_up: GivenUp
 
     def make(self, data: JSON, seen: Mapping[str, str], seconds: float, on_record: OnRecord) -> dict[str, Any]:
         """The answer to the change that `data` proposes. `seen` are the digests of what the cage had to read, by name.
@@ -78,7 +79,7 @@ class Changing:
 
 
 def changing(
-    authorized: AuthorizedCall, resources: Resources, snapshots: Snapshots, given_up: Callable[[], bool]
+    authorized: AuthorizedCall, resources: Resources, snapshots: Snapshots, given_up: GivenUp
 ) -> Changing | None:
     """None for a call that changes no SQLite database. Raises Refused, ResourceError."""
     database = _database(authorized, resources)

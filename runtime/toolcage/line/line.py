@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from toolcage.audit.log import AuditLog
 from toolcage.audit.report import one_line
+from toolcage.cage.pool import OnProblem
 from toolcage.errors import AuditError, Refused, ResourceError, UsageError
 from toolcage.line.approve import Approver, Edited, approve
 from toolcage.line.clean import clean
@@ -50,7 +51,6 @@ PART_CHARACTERS: Final = 100
 _LOG: Final = logging.getLogger("toolcage")
 CANCELLED: Final = Refusal(status="cancelled", code="call.cancelled", message="the call was cancelled", retryable=True)
 RawCall = bytes | str | Mapping[str, object]
-OnProblem = Callable[[str], None]
 
 
 class Caller(Protocol):

@@ -13,7 +13,7 @@ import functools
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ from toolcage.cage.engine import Engine
 from toolcage.cage.images import ImageLock, verify
 from toolcage.cage.live import CageRecipe, LiveCage, Owner
 from toolcage.cage.outcome import classify
-from toolcage.cage.pool import GivenUp, Pool, PoolClosed, PoolTerms, lease_for
+from toolcage.cage.pool import GivenUp, OnProblem, Pool, PoolClosed, PoolTerms, lease_for
 from toolcage.cage.report import CageReport, CallOrder
 from toolcage.cage.seccomp import load_profile
 from toolcage.cage.session_cages import Holder, SessionCages, session_lease_for
@@ -60,7 +60,6 @@ PRELOAD_OF_IMAGE: Final[Mapping[tuple[Isolation, str], tuple[str, ...]]] = {
     # A search imports these for longer than it waits for its answer. None of them draws random numbers of its own.
     ("namespace", "web"): ("bs4", "requests", "tavily", "wikipedia"),
 }
-OnProblem = Callable[[str], None]
 
 
 class Means:

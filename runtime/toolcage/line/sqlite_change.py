@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from toolcage.cage.pool import GivenUp
 from toolcage.errors import ResourceError
 from toolcage.facts.sql_change import SqlChange
 from toolcage.line.sqlite_plan import Plan, read_plan
@@ -60,7 +61,7 @@ class Order:
     limit: int
     max_bytes: int
     unchanged: Callable[[], bool]
-    given_up: Callable[[], bool]
+    given_up: GivenUp
     seconds: float
 
     @property
