@@ -5,9 +5,10 @@ its keys (GitHub and npm a CRC-32, JSON Web Tokens a header), a word that only l
 a form alone says too little (an AWS secret, 40 random characters), the words around it must say what it is. Hashes,
 UUIDs, ids and base64 data have no such form and are deliberately not guessed at by their entropy.
 
-A shape is searched for by its `anchors`, byte patterns over the text as ASCII, each of which begins with literal
-characters that the engine scans for fast. Only at an anchor is the whole pattern tried. Every pattern is bounded or
-repeats possessively: linear on any text.
+A shape is searched for by its `anchors`, patterns over the text as ASCII (every other character a question mark), each
+literal characters, which the engine scans for fast, and what surely follows them. `ANCHORED` is the sieve of all of
+them: most of a text has no anchor and is searched no further. Only at an anchor is the whole pattern tried. Every
+pattern is bounded or repeats possessively: linear on any text.
 
 Sources: the issuers' documentation of their formats; https://github.blog/2021-04-05-behind-githubs-new-authentication-token-formats/
 """
@@ -21,6 +22,8 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+
+from toolcage.facts.sieve import Sieve
 
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CHECKSUM_LENGTH: Final = 6
@@ -36,7 +39,6 @@ class Shape:
     """One form. The group `value`, where there is one, is what gets redacted.
 
     `pattern` is tried at each anchor and `back` characters before it. `folded`: the anchors are lower case.
-    `loose`: the form may hold spaces and other punctuation, so it need not stand in a long word.
     """
 
     name: str
@@ -44,7 +46,6 @@ class Shape:
     pattern: re.Pattern[str]
     accept: Callable[[str], bool] = always
     folded: bool = False
-    loose: bool = False
     back: tuple[int, ...] = (0,)
 
 
@@ -140,9 +141,9 @@ NAMED = (
     r"|client[_-]?secret|secret[_-]?key|private[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key)"
 )
 _ASSIGNED = r"(?:\\?[\"'])?\s{0,4}(?:=>|:=|[:=])\s{0,4}"
-# In the ASCII image of a text every other character is a question mark, spaces of other scripts among them.
-# What was redacted before is passed over.
-_MAY_BE_ASSIGNED = rb"(?=(?:\\?[\"'])?[\s?]{0,4}+[:=][=>]?[\s?]{0,4}+\\?[\"']?+(?!\[redacted:))"
+# What may stand in the ASCII image of a text for the white space and the letters of other scripts.
+_SPACE = r"[\s\x1c-\x1f?]"
+_ANY_ASSIGNED = rf"(?:\\?[\"'])?{_SPACE}{{0,4}}(?:=>|:=|[:=]){_SPACE}{{0,4}}"
 # Most prefixes are so distinctive that they count in the middle of a word too: a colour code or a label may stand
 # directly before the key. The others (`task-…` holds `sk-…`) need a beginning.
 _START = r"(?<![A-Za-z0-9])"
@@ -150,24 +151,16 @@ _WORD_START = r"(?<![A-Za-z0-9_-])"
 
 
 def _shape(
-    name: str, anchors: str | tuple[str, ...], pattern: str, accept: Callable[[str], bool] = always, **how: bool
-) -> Shape:
-    return _back(name, anchors, pattern, (0,), accept, **how)
-
-
-def _back(
     name: str,
     anchors: str | tuple[str, ...],
     pattern: str,
-    back: tuple[int, ...],
     accept: Callable[[str], bool] = always,
     *,
     folded: bool = False,
-    loose: bool = False,
+    back: tuple[int, ...] = (0,),
 ) -> Shape:
     written = (anchors,) if isinstance(anchors, str) else anchors
-    compiled = tuple(re.compile(anchor.encode()) for anchor in written)
-    return Shape(name, compiled, re.compile(pattern), accept, folded, loose or folded, back)
+    return Shape(name, tuple(re.compile(one.encode()) for one in written), re.compile(pattern), accept, folded, back)
 
 
 _PEM_LINE = r"(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)"
@@ -175,98 +168,123 @@ _PEM_LINE = r"(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)"
 SHAPES: Final = (
     _shape(
         "private_key",
-        "-----BEGIN ",
+        "-----BEGIN (?=[A-Z0-9 ]{0,40}PRIVATE KEY)",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:(?:[^-]|-(?!----))*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         rf"|{_PEM_LINE}*+)",
-        loose=True,
     ),
     _shape(
         "private_key",
-        "Private-Lines: ",
+        "Private-Lines: (?=[0-9])",
         r"Private-Lines: [0-9]{1,4}(?P<value>(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)++)",
-        loose=True,
     ),
-    _shape("aws_access_key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    _shape(
+        "aws_access_key",
+        ("AKIA(?=[A-Z0-9]{16})", "ASIA(?=[A-Z0-9]{16})", "ABIA(?=[A-Z0-9]{16})", "ACCA(?=[A-Z0-9]{16})"),
+        r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])",
+    ),
     _shape(  # the secret that stands beside its id, as in the file that the console gives
         "aws_secret_key",
-        ("AKIA", "ASIA"),
+        ("AKIA(?=[A-Z0-9]{16})", "ASIA(?=[A-Z0-9]{16})"),
         r"A(?:KI|SI)A[A-Z0-9]{16}[\"'\s,;|:/]{1,8}(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         _is_mixed_case,
     ),
     _shape(
         "aws_secret_key",
-        r"aws(?=[a-z0-9_ .?-]{3,46}+[\"']?[\s?]{0,3}[:=>])",
+        rf"aws(?=[a-z0-9_ .?-]{{0,20}}(?:secret|key)[a-z0-9_ .?-]{{0,20}}[\"']?{_SPACE}{{0,3}}[:=>])",
         r"(?i:aws)[\w .-]{0,20}(?i:secret|key)[\w .-]{0,20}[\"']?\s{0,3}[:=>]{1,2}\s{0,3}[\"']?"
         r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         folded=True,
     ),
     _shape(
         "aws_secret_key",
-        "secretaccesskey",
+        rf"secretaccesskey(?=[\"'>]{{0,2}}{_SPACE}{{0,3}}[:=]?{_SPACE}{{0,3}}[\"']?[a-z0-9/+]{{40}})",
         r"(?i:secretaccesskey)[\"'>]{0,2}\s{0,3}[:=]?\s{0,3}[\"']?(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         folded=True,
     ),
-    _shape("github_token", "gh(?=[pousr]_)", r"gh[pousr]_[A-Za-z0-9]{30,}+", _is_checked),
-    _shape("github_token", "gh(?=s_)", r"ghs_[A-Za-z0-9]{1,20}_eyJ[A-Za-z0-9_.-]{20,}+"),
-    _shape("github_token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}+", _is_checked),
+    _shape("github_token", "gh(?=[pousr]_[A-Za-z0-9]{30})", r"gh[pousr]_[A-Za-z0-9]{30,}+", _is_checked),
+    _shape("github_token", "ghs_(?=[A-Za-z0-9]{1,20}_eyJ)", r"ghs_[A-Za-z0-9]{1,20}_eyJ[A-Za-z0-9_.-]{20,}+"),
+    _shape("github_token", "github_pat_(?=[A-Za-z0-9_]{22})", r"github_pat_[A-Za-z0-9_]{22,}+", _is_checked),
     _shape(
         "gitlab_token",
-        "gl(?=[a-z]{2,5}-)",
+        "gl(?=[a-z]{2,5}-[A-Za-z0-9_.=-]{20})",
         r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas|imt|ffct|rtr)-[A-Za-z0-9_.=-]{20,}+",
     ),
     _shape(
-        "slack_token", ("xox(?=[a-z][.-])", "xapp-"), r"(?:xox[a-z](?:\.xox[a-z])?-|xapp-)[A-Za-z0-9-]{10,}+", mixed
+        "slack_token",
+        (r"xox(?=[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10})", "xapp-(?=[A-Za-z0-9-]{10})"),
+        r"(?:xox[a-z](?:\.xox[a-z])?-|xapp-)[A-Za-z0-9-]{10,}+",
+        mixed,
     ),
     _shape(
         "slack_webhook",
-        r"hooks\.slack\.com/",
+        r"hooks\.slack\.com/(?=[swt])",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<value>[A-Za-z0-9/_-]{20,}+)",
     ),
-    _back("stripe_key", "k_(?=live_|test_)", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", (1,)),
-    _shape("stripe_key", "whsec_", r"whsec_[A-Za-z0-9+/]{24,}+=*"),
-    _shape("api_key", "sk-(?=proj|svcacct|admin|or-v1)", r"sk-(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}+"),
-    _shape("anthropic_key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{16,}+"),
-    _shape("api_key", "sk-", _WORD_START + r"sk-[A-Za-z0-9_-]{20,}+", _is_random),
-    _shape("google_key", "AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    _shape("google_token", r"ya29\.", r"ya29\.[A-Za-z0-9_-]{20,}+"),
-    _shape("google_token", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{20,}+"),
-    _shape("huggingface_token", "hf_", _START + r"hf_[A-Za-z]{30,}+"),
-    _shape("npm_token", "npm_", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])", _is_checked),
-    _shape("pypi_token", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{40,}+"),
-    _shape("sendgrid_key", r"SG\.", _START + r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}(?![A-Za-z0-9_-])"),
-    _back(
-        "telegram_token",
-        ":AA",
-        r"(?<![A-Za-z0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])",
-        (10, 9, 8),
+    _shape(
+        "stripe_key", "k_(?=(?:live|test)_[A-Za-z0-9]{16})", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", back=(1,)
     ),
-    _back("azure_secret", "Q~", r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?!\w)", (4,)),
-    _back("azure_key", r"\+A(?=St|Mb|Ba|CR|IE|zF)", r"[A-Za-z0-9+/]{76}\+A[A-Za-z0-9+/]{8}==", (76,)),
-    _back("azure_token", "AZDO", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])", (76,)),
+    _shape("stripe_key", "whsec_(?=[A-Za-z0-9+/]{24})", r"whsec_[A-Za-z0-9+/]{24,}+=*"),
+    _shape(
+        "api_key",
+        "sk-(?=(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20})",
+        r"sk-(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}+",
+    ),
+    _shape("anthropic_key", "sk-ant-(?=[A-Za-z0-9_-]{16})", r"sk-ant-[A-Za-z0-9_-]{16,}+"),
+    _shape("api_key", "sk-(?=[A-Za-z0-9_-]{20})", _WORD_START + r"sk-[A-Za-z0-9_-]{20,}+", _is_random),
+    _shape("google_key", "AIza(?=[A-Za-z0-9_-]{35})", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    _shape("google_token", r"ya29\.(?=[A-Za-z0-9_-]{20})", r"ya29\.[A-Za-z0-9_-]{20,}+"),
+    _shape("google_token", "GOCSPX-(?=[A-Za-z0-9_-]{20})", r"GOCSPX-[A-Za-z0-9_-]{20,}+"),
+    _shape("huggingface_token", "hf_(?=[A-Za-z]{30})", _START + r"hf_[A-Za-z]{30,}+"),
+    _shape("npm_token", "npm_(?=[A-Za-z0-9]{36})", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])", _is_checked),
+    _shape("pypi_token", "pypi-AgE(?=[A-Za-z0-9_-]{40})", r"pypi-AgE[A-Za-z0-9_-]{40,}+"),
+    _shape(
+        "sendgrid_key",
+        r"SG\.(?=[A-Za-z0-9_-]{16,32}\.)",
+        _START + r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}(?![A-Za-z0-9_-])",
+    ),
+    _shape(
+        "telegram_token",
+        ":AA(?=[A-Za-z0-9_-]{33})",
+        r"(?<![A-Za-z0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])",
+        back=(10, 9, 8),
+    ),
+    _shape(
+        "azure_secret",
+        "Q~(?=[A-Za-z0-9_~.-]{31})",
+        r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?!\w)",
+        back=(4,),
+    ),
+    _shape(
+        "azure_key",
+        r"\+A(?=(?:St|Mb|Ba|CR|IE|zF)[A-Za-z0-9+/]{6}==)",
+        r"[A-Za-z0-9+/]{76}\+A(?:St|Mb|Ba|CR|IE|zF)[A-Za-z0-9+/]{6}==",
+        back=(76,),
+    ),
+    _shape("azure_token", "AZDO(?=[A-Za-z0-9]{4})", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])", back=(76,)),
     _shape(
         "service_token",  # issuers whose prefix is enough
         (
-            "d(?=o[por]_v1_)",
-            "dckr_",
-            "dapi(?=[a-f0-9]{9})",
-            "shp(?=[acps][ast]_)",
-            "sbp_",
-            "sntry(?=[su]_)",
-            "gsk_",
-            "glsa_",
-            "xai-",
-            "pplx-",
-            r"hvs\.",
-            "PMAK-",
-            "NRAK-",
-            "ATATT3",
-            "lin_api_",
-            "ntn_",
-            "nfp_",
-            "pscale_",
-            "rubygems_",
-            "r8_",
+            "d(?=o[por]_v1_[a-f0-9]{64})",
+            "dckr_(?=[po]at_)",
+            "dapi(?=[a-f0-9]{32})",
+            "shp(?=(?:at|ss|ca|pa)_[a-fA-F0-9]{32})",
+            "sbp_(?=[a-f0-9]{40})",
+            "sntry(?=[su]_[A-Za-z0-9+/=_-]{40})",
+            "gsk_(?=[A-Za-z0-9]{40})",
+            "glsa_(?=[A-Za-z0-9]{32}_)",
+            "xai-(?=[A-Za-z0-9]{60})",
+            "pplx-(?=[A-Za-z0-9]{40})",
+            r"hvs\.(?=[A-Za-z0-9_-]{24})",
+            "PMAK-(?=[a-f0-9]{24}-)",
+            "NRAK-(?=[A-Z0-9]{27})",
+            "ATATT3(?=[A-Za-z0-9_=-]{100})",
+            "lin_api_(?=[A-Za-z0-9]{32})",
+            "ntn_(?=[A-Za-z0-9]{40})",
+            "nfp_(?=[A-Za-z0-9]{36})",
+            "pscale_(?=(?:tkn|pw|oauth)_)",
+            "rubygems_(?=[a-f0-9]{48})",
+            "r8_(?=[A-Za-z0-9]{37})",
         ),
         _START + r"(?:do[por]_v1_[a-f0-9]{64}|dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}+|dapi[a-f0-9]{32}(?:-[0-9])?"
         r"|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}"
@@ -279,28 +297,34 @@ SHAPES: Final = (
     ),
     _shape(
         "jwt",
-        "eyJ",
+        "eyJ(?=[A-Za-z0-9_-]{8})",
         _WORD_START + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{2,}+\.[A-Za-z0-9_-]*+(?:\.[A-Za-z0-9_-]++){0,2}",
         _is_jwt,
     ),
     _shape(
         "url_password",
-        "://",
+        r"://(?=[\x00-\x08\x0e-\x1b!$-.0-9;=?A-\x7f]{0,64}:[\x00-\x08\x0e-\x1b!#-&(-.0-;=?A-\x7f]{1,256}@)",
         r"://[^\s:/@?#\"'<>]{0,64}:(?P<value>[^\s@/\"'<>]{1,256})@",
         _is_url_password,
-        loose=True,
     ),
-    _shape("azure_key", "sig=", r"sig=(?P<value>[A-Za-z0-9+/]{43}=|(?:[A-Za-z0-9]|%(?:2[BbFf]|3[Dd])){43,}+)"),
+    _shape(
+        "azure_key",
+        "sig=(?=[A-Za-z0-9+/%]{43})",
+        r"sig=(?P<value>[A-Za-z0-9+/]{43}=|(?:[A-Za-z0-9]|%(?:2[BbFf]|3[Dd])){43,}+)",
+    ),
     _shape(
         "authorization",
-        (r"bearer(?=[\s?])", r"authorization(?=[\"']?[\s?]{0,3}[:=])"),
+        (
+            rf"bearer(?={_SPACE}{{1,3}}[a-z0-9._~+/-]{{16}})",
+            rf"authorization(?=[\"']?{_SPACE}{{0,3}}[:=]{_SPACE}{{0,3}}[\"']?basic{_SPACE}{{1,3}}[a-z0-9._~+/-]{{16}})",
+        ),
         r"(?i:bearer|authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?basic)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{16,}+=*+)",
         _is_bearer,
         folded=True,
     ),
     _shape(
         "token",
-        "token" + _MAY_BE_ASSIGNED.decode(),
+        rf"token(?={_ANY_ASSIGNED}\\?[\"']?[a-z0-9_~+/-]{{20}})",
         rf"(?i:token){_ASSIGNED}\\?[\"']?(?P<value>[A-Za-z0-9_~+/-]{{20,256}}=*+)",
         _is_bearer,
         folded=True,
@@ -314,9 +338,14 @@ CUT_KEY: Final = Shape(  # the end of a private key whose beginning was cut off;
 )
 
 # A password is anchored at the end of its name: all the names end in one of these, and few of them are assigned to.
+# What was redacted before is passed over.
+_MAY_BE_VALUE = (
+    r"(?:\\?\"[\x00-\t\x0b-!#-\[\]-\x7f]{4}|'[\x00-\t\x0b-&(-\[\]-\x7f]{4}"
+    r"|[\x00-\x08\x0e-\x1b!#$%(-+\--:=?-\[\]-_a-\x7f]{6})"
+)
 NAME_ENDS: Final = tuple(
-    re.compile(word + _MAY_BE_ASSIGNED)
-    for word in (b"password", b"passwd", b"passphrase", b"pwd", b"secret", b"key", b"token")
+    re.compile(rf"{word}(?={_ANY_ASSIGNED}(?!\\?[\"']?\[redacted:){_MAY_BE_VALUE})".encode())
+    for word in ("password", "passwd", "passphrase", "pwd", "secret", "key", "token")
 )
 NAMES: Final = tuple(
     name.replace("-", sign).encode()
@@ -327,8 +356,22 @@ NAMES: Final = tuple(
     )
 )  # fmt: skip
 LONGEST_NAME: Final = max(map(len, NAMES))
+LONGEST_ANCHORED: Final = 400
+"""No anchor has more characters, with what follows it and a password's name before it."""
 PASSWORD: Final = re.compile(
     rf"{_ASSIGNED}(?:"
     r"\\?\"(?P<quoted>(?!\[redacted:)[^\"\\\n]{4,256})\\?\"|'(?P<single>(?!\[redacted:)[^'\\\n]{4,256})'"
     r"|(?P<value>[^\s\"'\\,;&<>`]{6,256}))"
 )
+
+ANCHORED: Final = Sieve(
+    "(?-u)"
+    + "|".join(
+        f"(?i:{written})" if shape.folded else written
+        for shape in SHAPES
+        for written in (anchor.pattern.decode().replace("(?=", "(?:") for anchor in shape.anchors)
+    )
+    + rf"|(?i:{NAMED}{_ANY_ASSIGNED}{_MAY_BE_VALUE})",
+    reach=LONGEST_ANCHORED,
+)
+"""Over the text as ASCII; what a pattern without regard to case takes for an ASCII letter must be one."""

@@ -13,13 +13,16 @@ cannot reach it cannot print.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from typing import TypeAlias
 
 from toolcage.cleaning.marks import views
 from toolcage.cleaning.secret_shapes import (
+    ANCHORED,
     CUT_KEY,
+    LONGEST_ANCHORED,
     LONGEST_NAME,
     NAME_ENDS,
     NAMED,
@@ -31,9 +34,11 @@ from toolcage.cleaning.secret_shapes import (
     is_password,
     names_a_place,
 )
-from toolcage.facts.secret_forms import Forms, forms
+from toolcage.facts.secret_forms import forms
 
 Span = tuple[int, int, str]
+Region = tuple[int, int]
+Match: TypeAlias = re.Match[bytes]
 
 _SHORTEST_NAMED = 4
 _PASSES = 6
@@ -118,48 +123,29 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 # Letters beyond ASCII that a pattern without regard to case takes for ASCII ones.
 _FOLDED_LETTERS = {"\u212a": "k", "\u017f": "s", "\u0130": "i", "\u0131": "i"}
-# Every key without spaces has fifteen of these in a row. Most texts have few such words: anchors are looked for there.
-_KEY_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+/=:~%-"
-_LONG_WORD = b"a" * 15
-_LONG_WORDS = re.compile(_LONG_WORD + b"a*+")
-_TO_LONG_WORDS = bytes(ord("a") if code in _KEY_BYTES else ord(" ") for code in range(256))
-
 
 def _search(text: str, exact: Sequence[str], shapes: bool) -> Iterator[Span]:
     """Works on an image of the text in which every character is one byte, so that places are the same in both."""
     image = text.encode("ascii", "replace")
-    folded = image.lower()
-    long_words = _long_words(image)
     for secret in exact:
-        for start, end in _without_absent(secret, long_words).find(text, image, folded):
+        for start, end in forms(secret).find(text, image, image.lower()):
             yield start, end, "secret"
     if not shapes:
         return
     if not text.isascii() and any(letter in text for letter in _FOLDED_LETTERS):
-        folded = _replaced_all(text, _FOLDED_LETTERS).encode("ascii", "replace").lower()
-    for shape in SHAPES:
-        if shape.loose or (long_words and any(anchor.search(long_words) for anchor in shape.anchors)):
-            yield from _matches(shape, text, folded if shape.folded else image)
-    yield from _passwords(text, folded)
+        folded = _replaced_all(text, _FOLDED_LETTERS).encode("ascii", "replace")
+    else:
+        folded = image
+    regions = ANCHORED.regions(folded.decode("ascii"))
+    if regions:
+        folded = folded.lower()
+        for shape in SHAPES:
+            yield from _matches(shape, text, folded if shape.folded else image, regions)
+        yield from _passwords(text, folded, regions)
     if b"-----END " in image:
         cut = CUT_KEY.pattern.match(text)
         if cut is not None:
             yield cut.start(), cut.end(), CUT_KEY.name
-
-
-def _without_absent(secret: str, long_words: bytes) -> Forms:
-    """The value's forms without those that would be one long word of the text and are not in any of them."""
-    every, folded = forms(secret), long_words.lower()
-    return Forms(
-        ascii=tuple(form for form in every.ascii if not _is_long_word(form) or form in long_words),
-        folded=tuple(form for form in every.folded if not _is_long_word(form) or form in folded),
-        other=every.other,
-    )
-
-
-@lru_cache(maxsize=4096)
-def _is_long_word(form: bytes) -> bool:
-    return len(form) >= len(_LONG_WORD) and not form.translate(None, _KEY_BYTES)
 
 
 def _replaced_all(text: str, letters: Mapping[str, str]) -> str:
@@ -168,18 +154,11 @@ def _replaced_all(text: str, letters: Mapping[str, str]) -> str:
     return text
 
 
-def _long_words(image: bytes) -> bytes:
-    words = image.translate(_TO_LONG_WORDS)
-    if _LONG_WORD not in words:
-        return b""
-    return b" ".join([image[match.start() : match.end()] for match in _LONG_WORDS.finditer(words)])
-
-
-def _matches(shape: Shape, text: str, where: bytes) -> Iterator[Span]:
+def _matches(shape: Shape, text: str, where: bytes, regions: Sequence[Region]) -> Iterator[Span]:
     last = 0
-    for anchor in _starts(shape.anchors, where):
+    for anchor in _anchors(shape.anchors, where, regions):
         for back in shape.back:
-            start = anchor - back
+            start = anchor.start() - back
             match = shape.pattern.match(text, start) if start >= last else None
             if match is not None:
                 last = match.end()
@@ -190,9 +169,10 @@ def _matches(shape: Shape, text: str, where: bytes) -> Iterator[Span]:
                 break
 
 
-def _passwords(text: str, folded: bytes) -> Iterator[Span]:
+def _passwords(text: str, folded: bytes, regions: Sequence[Region]) -> Iterator[Span]:
     last = 0
-    for end in sorted(match.end() for anchor in NAME_ENDS for match in anchor.finditer(folded)):
+    for anchor in _anchors(NAME_ENDS, folded, [(start, end + LONGEST_NAME) for start, end in regions]):
+        end = anchor.end()
         if end <= last or not folded[max(last, end - LONGEST_NAME) : end].endswith(NAMES):
             continue
         match = PASSWORD.match(text, end)
@@ -217,7 +197,15 @@ def _shell_name(text: str, end: int) -> str:
     return ""
 
 
-def _starts(anchors: Sequence[re.Pattern[bytes]], where: bytes) -> Iterator[int] | list[int]:
-    if len(anchors) == 1:
-        return (match.start() for match in anchors[0].finditer(where))
-    return sorted(match.start() for anchor in anchors for match in anchor.finditer(where))
+def _anchors(anchors: Sequence[re.Pattern[bytes]], where: bytes, regions: Sequence[Region]) -> Iterator[Match]:
+    """Where the anchors stand that begin in one of the regions, in order."""
+    for start, end in regions:
+        found = (anchor.finditer(where, start, end + LONGEST_ANCHORED) for anchor in anchors)
+        for match in heapq.merge(*found, key=_begin) if len(anchors) > 1 else next(found):
+            if match.start() >= end:
+                break
+            yield match
+
+
+def _begin(match: Match) -> int:
+    return match.start()

@@ -1,0 +1,57 @@
+"""Where a text may hold something, asked of an engine that reads it once whatever is sought.
+
+Decides only where a search is worth its while. Python's `re` reads a text once for each thing it seeks; Rust's `regex`,
+which pydantic's core carries and `str` schemas run, reads it once for all of them, at some 500 MB/s, in linear time.
+It says whether and not where, so a text is asked about block by block.
+
+A sieve must let through whatever its user seeks: its pattern is the same or laxer, and where the engine cannot read a
+text (lone surrogates) the answer is yes. Patterns are in the syntax of Rust's `regex`, which has no look-around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final
+
+from pydantic_core import SchemaValidator, core_schema
+
+BLOCK: Final = 4096
+"""Characters that are asked about at a time."""
+
+
+def _holding(pattern: str) -> Callable[[str], bool]:
+    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+    return SchemaValidator(schema).isinstance_python
+
+
+_IS_READABLE: Final = _holding("")
+
+
+class Sieve:
+    """One pattern, compiled when first used. No match of it may be longer than `reach` characters."""
+
+    def __init__(self, pattern: str, *, reach: int = 0) -> None:
+        self._pattern = pattern
+        self._reach = reach
+
+    @cached_property
+    def _holds(self) -> Callable[[str], bool]:
+        return _holding(self._pattern)
+
+    def may_hold(self, text: str) -> bool:
+        """Whether the pattern matches somewhere in the text, or the text cannot be read."""
+        return self._holds(text) or not _IS_READABLE(text)
+
+    def regions(self, text: str) -> list[tuple[int, int]]:
+        """Stretches of the text, in order and apart, in which every match begins."""
+        if not self.may_hold(text):
+            return []
+        found: list[tuple[int, int]] = []
+        for start in range(0, len(text), BLOCK):
+            end = min(start + BLOCK, len(text))
+            if self.may_hold(text[start : end + self._reach]):
+                if found and found[-1][1] == start:
+                    start = found.pop()[0]
+                found.append((start, end))
+        return found
