@@ -64,6 +64,9 @@ _ROW_READERS: Final = frozenset(
      "quote_literal", "quote_nullable", "concat", "hstore", "query_to_xml", "xmlagg"}
 )  # fmt: skip
 
+# `a <> ALL (array)`, a call to the parser. Words that PostgreSQL reserves: unquoted they are no function's name.
+_COMPARED_WITH_EACH: Final = frozenset({"all", "some"})
+
 _INSERT_OPTIONS: Final = ("overwrite", "alternative", "ignore", "exists", "partition", "by_name", "stored", "source",
                           "settings", "is_function", "where")  # fmt: skip
 _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -162,7 +165,14 @@ def _grammar(dialect: Dialect) -> tuple[Grammar, type[Parser]]:
     }[dialect]
     parsers = {name: parse for name, parse in base.FUNCTION_PARSERS.items() if name in kept}
     marks = {**base.PLACEHOLDER_PARSERS, TokenType.PLACEHOLDER: _placed}
-    changed = {"FUNCTIONS": {}, "FUNCTION_PARSERS": parsers, "PLACEHOLDER_PARSERS": marks}
+    # Neither engine has lambdas: `f(a -> 'x')` hands over a JSON field. `f(a => 1)` is PostgreSQL's own.
+    named = {kind: parse for kind, parse in base.LAMBDAS.items() if kind is not TokenType.ARROW}
+    changed = {
+        "FUNCTIONS": {},
+        "FUNCTION_PARSERS": parsers,
+        "PLACEHOLDER_PARSERS": marks,
+        "LAMBDAS": named if dialect == "postgres" else {},
+    }
     made = type("ReadingParser", (base,), changed)
     return _tokenizing(sqlglot.Dialect.get_or_raise(dialect)), made
 
@@ -631,7 +641,10 @@ class _Reader:
         self.stars.add(full.lower())
 
     def _call(self, node: exp.Expr, scope: _Scope) -> None:
-        self.functions.add(self._function_name(node, None))
+        if self.dialect == "postgres" and isinstance(node.this, str) and node.name.lower() in _COMPARED_WITH_EACH:
+            self._met("All")
+        else:
+            self.functions.add(self._function_name(node, None))
         self.children(node, scope)
 
     def _dot(self, node: exp.Expr, scope: _Scope) -> None:

@@ -62,8 +62,10 @@ _POSTGRES_TEXT = """
     length lower lpad ltrim md5 normalize octet_length overlay position quote_ident quote_literal quote_nullable
     regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array
     regexp_split_to_table regexp_substr repeat replace reverse right rpad rtrim sha224 sha256 sha384 sha512
-    split_part starts_with string_to_array string_to_table strpos substr substring to_ascii to_hex translate
-    trim unistr upper similarity word_similarity levenshtein soundex metaphone unaccent
+    convert convert_from convert_to set_bit set_byte casefold parse_ident split_part starts_with string_to_array
+    string_to_table strpos substr substring to_ascii to_hex translate trim unistr upper similarity
+    strict_word_similarity word_similarity show_trgm levenshtein levenshtein_less_equal soundex difference
+    metaphone dmetaphone dmetaphone_alt unaccent
 """
 # mathematics
 _POSTGRES_MATHEMATICS = """
@@ -92,10 +94,11 @@ _POSTGRES_AGGREGATE_ORDERED_SET_AND_WI = """
 """
 # arrays, ranges, rows
 _POSTGRES_ARRAYS_RANGES_ROWS = """
-    array array_append array_cat array_dims array_length array_lower array_ndims array_position array_positions
-    array_prepend array_remove array_replace array_to_string array_upper cardinality generate_series
-    generate_subscripts isempty lower_inc lower_inf row range_merge trim_array unnest upper_inc upper_inf
-    daterange int4range int8range numrange tsrange tstzrange
+    array array_append array_cat array_fill array_reverse array_sample array_shuffle array_sort array_dims
+    array_length array_lower array_ndims array_position array_positions array_prepend array_remove array_replace
+    array_to_string array_upper cardinality generate_series generate_subscripts isempty lower_inc lower_inf row
+    range_merge trim_array unnest upper_inc upper_inf daterange int4range int8range numrange tsrange tstzrange
+    multirange datemultirange int4multirange int8multirange nummultirange tsmultirange tstzmultirange
 """
 # JSON
 _POSTGRES_JSON = """
@@ -105,12 +108,23 @@ _POSTGRES_JSON = """
     jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text jsonb_extract_path
     jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_keys jsonb_path_exists jsonb_path_match
     jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_set jsonb_strip_nulls
-    jsonb_typeof row_to_json to_json to_jsonb
+    jsonb_typeof row_to_json to_json to_jsonb json_exists json_query json_value json_populate_record
+    json_populate_recordset json_to_record json_to_recordset jsonb_path_exists_tz jsonb_path_match_tz
+    jsonb_path_query_array_tz jsonb_path_query_first_tz jsonb_path_query_tz jsonb_populate_record
+    jsonb_populate_recordset jsonb_set_lax jsonb_to_record jsonb_to_recordset
+"""
+# network addresses, points and shapes, identifiers, sizes of values
+_POSTGRES_OTHER_TYPES = """
+    abbrev broadcast family host hostmask inet_merge inet_same_family masklen netmask network set_masklen
+    area box center circle diameter height isclosed isopen line lseg npoints path point polygon radius slope width
+    gen_random_uuid pg_column_size pg_size_bytes pg_size_pretty pg_typeof uuid_extract_timestamp
+    uuid_extract_version uuidv4 uuidv7
 """
 # full text, without dictionaries chosen by name
 _POSTGRES_FULL_TEXT_WITHOUT_DICTIONARI = """
     plainto_tsquery phraseto_tsquery setweight strip to_tsquery to_tsvector ts_headline ts_rank ts_rank_cd
-    websearch_to_tsquery
+    websearch_to_tsquery array_to_tsvector numnode querytree ts_delete ts_filter tsquery_phrase
+    tsvector_to_array
 """
 POSTGRES_FUNCTIONS = frozenset(
     word
@@ -123,6 +137,7 @@ POSTGRES_FUNCTIONS = frozenset(
         _POSTGRES_AGGREGATE_ORDERED_SET_AND_WI,
         _POSTGRES_ARRAYS_RANGES_ROWS,
         _POSTGRES_JSON,
+        _POSTGRES_OTHER_TYPES,
         _POSTGRES_FULL_TEXT_WITHOUT_DICTIONARI,
     )
     for word in group.split()

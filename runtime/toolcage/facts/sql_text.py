@@ -39,6 +39,9 @@ _SPANS: Final[dict[Dialect, re.Pattern[str]]] = {
     ),
 }
 _PREFIXES: Final[dict[Dialect, str]] = {"sqlite": "xX", "postgres": "xXbBeE"}
+_WORD: Final = re.compile(r"[\w$]+")
+# Backslash escapes of which none is a quote: such a text ends where a text without escapes would.
+_ENDS_ALIKE: Final = re.compile(r"(?:[^\\]|\\[^'])*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +74,22 @@ def scan(text: str, dialect: Dialect) -> Spans:
         unreadable("it holds a control character")
     quoted: list[tuple[int, int]] = []
     semicolons = depth = end = 0
+    after_literal = False
     for match in _SPANS[dialect].finditer(text):
         _check_between(text, end, match.start())
+        after_literal = after_literal and not text[end : match.start()].strip()
         end = match.end()
+        if match.lastgroup == "comment":
+            _check_comment(match.group())
+            continue
+        literal = match.group()[0] == "'"
+        if after_literal and literal and dialect == "postgres":
+            # On a new line it goes on with what the first began, escapes included.
+            unreadable("two quoted texts stand side by side", hint="Join texts with ||.")
+        after_literal = literal
         if match.lastgroup == "quoted":
             _check_quoted(text, match.start(), match.group(), dialect)
             quoted.append((match.start(), end - 1))
-        elif match.lastgroup == "comment":
-            _check_comment(match.group())
         elif match.lastgroup == "odd":
             unreadable(f"`{match.group()}` is not understood at this place")
         elif match.group() == ";":
@@ -94,26 +105,42 @@ def scan(text: str, dialect: Dialect) -> Spans:
 
 
 def _check_between(text: str, start: int, end: int) -> None:
-    """Outside of quotes and comments: ASCII, or letters. Other blanks, digits and signs are read in two ways."""
+    """Outside of quotes and comments: ASCII, or letters. Other blanks, digits and signs are read in two ways, and so
+    are letters whose other case is ASCII: to a parser that folds them `ﬁlter` is FILTER, to the engine a name."""
     plain = text[start:end]
-    if not plain.isascii() and not all(character.isascii() or character.isalpha() for character in plain):
+    if plain.isascii():
+        return
+    if not all(character.isascii() or character.isalpha() for character in plain):
         unreadable("it holds an unusual blank or sign outside of quotes")
+    for word in _WORD.findall(plain):
+        if not word.isascii() and (word.replace("ß", "·").upper().isascii() or word.lower().isascii()):
+            unreadable(
+                f"`{word[:40]}` may be read as another word", hint="Put a name with such letters in double quotes."
+            )
 
 
 def _check_quoted(text: str, start: int, span: str, dialect: Dialect) -> None:
-    """A letter before a quote changes what the quote means, each engine in its own way."""
-    before = text[start - 1] if start else " "
+    """A letter before a quote changes what the quote means, each engine in its own way; a longer word does not."""
     if span[0] not in "'\"":
         return
+    before = _word_before(text, start)
     if before == "&" and dialect == "postgres" and text[max(0, start - 2)] in "uU":
         unreadable("it uses Unicode escapes in quotes")
-    if not (before.isalnum() or before in "_$"):
+    if before in ("", "&"):
         return
-    alone = start < 2 or not (text[start - 2].isalnum() or text[start - 2] in "_$")
-    if span[0] != "'" or not alone or before not in _PREFIXES[dialect]:
+    plain = before.isascii() and before.isalpha()
+    if span[0] != "'" or not plain or (len(before) == 1 and before not in _PREFIXES[dialect]):
         unreadable("a quote stands directly after a word", hint="Put a blank between a word and a quoted text.")
-    if before in "eE" and "\\" in span:
-        unreadable("it uses backslash escapes")
+    if before in ("e", "E") and not _ENDS_ALIKE.fullmatch(span, 1, len(span) - 1):
+        unreadable("it uses a backslash before a quote", hint="Write a quote within a text twice: ''.")
+
+
+def _word_before(text: str, end: int) -> str:
+    """The letters, digits, `_` and `$` that end at `end`, or the `&` there; no more than a word may have."""
+    start = end
+    while start and end - start < 64 and (text[start - 1].isalnum() or text[start - 1] in "_$"):
+        start -= 1
+    return text[start:end] or ("&" if text[end - 1 : end] == "&" else "")
 
 
 def _check_comment(comment: str) -> None:

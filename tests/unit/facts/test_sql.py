@@ -63,7 +63,7 @@ def test_a_table_quoted_with_upper_case_is_another_table_in_postgres() -> None:
 
 
 def test_letters_beyond_ascii_are_not_folded_into_a_granted_name() -> None:
-    kelvin = "SELECT * FROM \u212aunden"
+    kelvin = 'SELECT * FROM "\u212aunden"'
     assert read(kelvin).tables == {"\u212aunden"}
 
 

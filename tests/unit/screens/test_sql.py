@@ -170,10 +170,76 @@ def test_ordinary_queries_pass(text: str) -> None:
         "SELECT a ~* 'x', b ->> 'k', c @> '{}', d ILIKE '%z%' FROM t",
         "SELECT count(*) FROM t WHERE a = ANY (ARRAY[1, 2]) FETCH FIRST 3 ROWS ONLY",
         "SELECT coalesce(a, $1), nullif(b, 0), greatest(c, d) FROM public.t",
+        "SELECT jsonb_array_length(j -> 'a' -> 'b'), max(j ->> 'a'), make_interval(days => 3) FROM t",
+        "SELECT a FROM t WHERE b <> ALL (ARRAY[1, 2]) AND c = SOME ('{1}'::int[]) AND d > ALL (SELECT e FROM u)",
+        "SELECT a @@ to_tsquery('x'), j @? '$.a', j @@ '$.a > 1', j #- '{a}', p <-> point(1, 2), r -|- s, r &< s",
+        "SELECT * FROM jsonb_to_recordset('[]') AS x(a int, b text), ROWS FROM (json_to_record('{}') AS (c date))",
+        "SELECT * FROM t TABLESAMPLE BERNOULLI (5) REPEATABLE (1)",
+        "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a FROM r) SEARCH DEPTH FIRST BY a SET o SELECT * FROM r",
+        "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a FROM r) CYCLE a SET c USING p SELECT * FROM r",
+        "SELECT string_agg(a, E'\\n'), split_part(b, E'\\t', 2), c ~ E'\\\\d+' FROM t WHERE d >= DATE'2024-01-01'",
+        "SELECT pg_typeof(a), pg_size_pretty(b), host(ip), gen_random_uuid(), j IS JSON OBJECT FROM t",
+        "SELECT straße, größe, 年 FROM maße",
     ],
 )
 def test_ordinary_postgres_queries_pass(text: str) -> None:
     screen(text, "postgres")
+
+
+def test_a_json_field_may_be_an_argument_in_sqlite_too() -> None:
+    screen("SELECT json_array_length(j -> '$.tags'), max(j ->> '$.a', 1) FROM t")
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize("first", ["interval E'1'", "interval e'1'", "E'a'", "'a'", "B'1'"])
+@pytest.mark.parametrize("blank", ["\n", " \r\n ", " -- then\n", "\n-- then\n", " "])
+def test_a_text_that_goes_on_in_the_next_line_hides_no_call(first: str, blank: str) -> None:
+    """PostgreSQL joins texts across a line end and keeps the escapes of the first: what looks quoted here is a call."""
+    assert code_of(f"SELECT {first}{blank}'\\' || ' , pg_sleep(1) -- '", "postgres") == "sql.unreadable"
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT E'a\\', pg_sleep(1) -- '",
+        "SELECT E'a\\\\\\', pg_sleep(1) -- '",
+        "SELECT E'a\\''', pg_sleep(1) -- '",
+        "SELECT xE'a\\n'",
+        "SELECT U&'\\0027'",
+        'SELECT U&"pg\\005fsleep"(1)',
+        "SELECT N'a'",
+        "SELECT a FROM t WHERE a LıKE 'x'",
+        "SELECT a FROM t CROß JOıN u",
+        "SELECT sum(a) ﬁlter (WHERE b) FROM t",
+        "SELECT ran\u212a() OVER () FROM t",
+        "SELECT * FROM t TABLESAMPLE SYSTEM (pg_sleep(1))",
+    ],
+)
+def test_what_the_parser_and_postgres_could_read_differently_is_refused(text: str) -> None:
+    assert code_of(text, "postgres") == "sql.unreadable"
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize("text", ['SELECT "all"(a) FROM t', 'SELECT a = "some"(ARRAY[1]) FROM t'])
+def test_a_quoted_word_before_parentheses_is_a_function_of_somebody(text: str) -> None:
+    assert code_of(text, "postgres") == "sql.function_not_allowed"
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT jsonb_array_length(pg_read_file('x')::jsonb -> 'a')",
+        "SELECT a FROM t WHERE a <> ALL (ARRAY[pg_sleep(1)])",
+        "SELECT * FROM evil(1) AS x(a int)",
+        "SELECT * FROM ROWS FROM (evil(1) AS (a int))",
+        "SELECT a @@ pg_read_file('x') FROM t",
+        "SELECT concat(VARIADIC pg_ls_dir('x')) FROM t",
+    ],
+)
+def test_a_call_is_seen_wherever_it_stands(text: str) -> None:
+    assert code_of(text, "postgres") == "sql.function_not_allowed"
 
 
 def test_a_refusal_names_the_offending_part() -> None:
