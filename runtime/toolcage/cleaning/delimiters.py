@@ -13,10 +13,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from toolcage.facts.sieve import Sieve
+
+_SPACE = r"[\s\x1c-\x1f]"  # what Python calls white space, in the words of a sieve
 _TOOL_WORD = (
-    r"(?:(?:antml:)?(?:tool|function)[_\s-]?(?:calls?|results?|outputs?|use|response|responses|inputs?)"
+    rf"(?:(?:antml:)?(?:tool|function)(?:[_-]|{_SPACE})?(?:calls?|results?|outputs?|use|response|responses|inputs?)"
     r"|(?:antml:)?(?:invoke|function_calls|parameter|thinking)"
-    r"|(?:end[\s_-]{1,4}(?:of[\s_-]{1,4})?)?untrusted(?:[_-]\w{1,40}+)?"
+    rf"|(?:end(?:[_-]|{_SPACE}){{1,4}}(?:of(?:[_-]|{_SPACE}){{1,4}})?)?untrusted(?:[_-]\w{{1,40}}+)?"
     r"|(?:start|end)_of_turn|system(?:[_-](?:prompt|reminder|message))?|assistant|human|developer)"
 )
 # Decides most tags of a page at their first two letters.
@@ -50,6 +53,29 @@ _CANDIDATE = re.compile(
 )
 _MARKERS = re.compile(r"[<>\[\]]")
 
+# The beginning of every frame, and everything in brackets that is not all ASCII. Python's case of `i` is wider.
+_BEGINS = Sieve(
+    rf"(?i)<[ \t]{{0,8}}\|[ \t]{{0,8}}[^\s<>|][^<>|\n]{{0,60}}\||<<?[ \t]{{0,8}}/?[ \t]{{0,8}}(?:{_TOOL_WORD}|SYS)"
+    r"|\[[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALL|RESULT|CONTENT))"
+)
+_OTHER_CASES = ("\u0130", "\u0131")
+
+
+def _enclosed(opener: str, closer: str, neither: str) -> str:
+    """What stands between the two with something in it, or one of them, beyond ASCII."""
+    beyond = rf"{neither}*[{neither}&&[^\x00-\x7f]]{neither}*{closer}"
+    return (
+        rf"{opener}{beyond}|[{opener}&&[^\x00-\x7f]]{opener}?{neither}+{closer}"
+        rf"|{opener}{neither}+{closer}?[{closer}&&[^\x00-\x7f]]"
+    )
+
+
+_LOOKALIKES = Sieve(
+    _enclosed(f"[{_OPENERS}]", f"[{_CLOSERS}]", rf"[^{_OPENERS}{_CLOSERS}\n]")
+    + "|"
+    + _enclosed(r"[\[\uff3b]", r"[\]\uff3d]", r"[^\[\]\uff3b\uff3d\n]")
+)
+
 
 def show_delimiters(text: str) -> tuple[str, int]:
     """The text with every frame word in ‹ ›, and how many there were. Linear."""
@@ -70,17 +96,19 @@ def show_delimiters(text: str) -> tuple[str, int]:
         count += 1
         return _shown(folded)
 
-    if "<" in text:
-        text = _TAGS.sub(show, text)
-    if "[" in text:
-        text = _BRACKETS.sub(show, text)
-    if not text.isascii():
+    if ("<" in text or "[" in text) and _may_hold_frame(text):
+        text = _BRACKETS.sub(show, _TAGS.sub(show, text))
+    if not text.isascii() and _LOOKALIKES.may_hold(text):
         text = _CANDIDATE.sub(show_lookalike, text)
     may_begin = "\n\n" in text or text[:1] in ("H", "A", "\n")
     if may_begin and ("Human:" in text or "Assistant:" in text):
         text, turns = _LEGACY_TURN.subn(r"‹\1›", text)
         count += turns
     return text, count
+
+
+def _may_hold_frame(text: str) -> bool:
+    return _BEGINS.may_hold(text) or (not text.isascii() and any(letter in text for letter in _OTHER_CASES))
 
 
 def _shown(frame: str) -> str:
