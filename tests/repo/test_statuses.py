@@ -19,7 +19,7 @@ CODE = re.compile(r"[a-z]+\.[a-z][a-z_]*")
 # Strings of the same form that are no codes: files, modules, labels, a lock's name. A new one needs a decision.
 NO_CODES = re.compile(
     r".*\.(?:json|jsonl|lock|tar|yaml|py|sqlite|txt)|toolcage\..*|matplotlib\.pyplot|images\.build"
-    r"|example\.com|security\.capability|html\.parser"
+    r"|example\.com|metadata\.goog|security\.capability|html\.parser"
 )
 REPAIRERS = {"model", "user", "program", "operator", "time", "–"}
 

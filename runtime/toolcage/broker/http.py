@@ -28,7 +28,7 @@ from toolcage.broker.buffered import CHUNK, BufferedReader, Ended
 from toolcage.broker.http_asking import Asking
 from toolcage.broker.http_config import HttpConfig
 from toolcage.broker.http_freshness import freshness, wants_anew
-from toolcage.broker.http_headers import Headers, all_of, coming_down, going_up, value_of
+from toolcage.broker.http_headers import Headers, all_of, as_bytes, coming_down, going_up, value_of
 from toolcage.broker.http_repeat import SAFE, Sends
 from toolcage.broker.http_request import ClientRequest
 from toolcage.broker.http_server_end import Dial, Server, ServerEnd
@@ -128,7 +128,7 @@ class _Served:
         """One request and its answer. Whether another may follow on the client's connection."""
         try:
             request = ClientRequest(head, self._reader, self._tell_client)
-            asked = h11.Request(method=head.method, target=target, headers=self._headers_up(head))
+            asked = h11.Request(method=head.method, target=target, headers=as_bytes(self._headers_up(head)))
             place = self._place(request, asked)
             found = None if place is None else place.find()
             if found is not None and self._keeping is not None:
@@ -228,9 +228,8 @@ class _Served:
     async def _tell_head(self, request: ClientRequest, status: int, headers: Headers) -> None:
         """One more request would stand in no record where the note is full: then the client is told to end."""
         told = [*headers, ("connection", "close")] if self._note.is_full else headers
-        encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in told]
         self._answering = True
-        await self._tell_client(request.http.send(h11.Response(status_code=status, headers=encoded)))
+        await self._tell_client(request.http.send(h11.Response(status_code=status, headers=as_bytes(told))))
 
     async def _tell_piece(self, request: ClientRequest, piece: bytes, copy: Copy | None = None) -> None:
         if piece:

@@ -54,6 +54,11 @@ def all_of(response: h11.Response) -> Headers:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers]
 
 
+def as_bytes(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """As h11 takes them whole: of a text it takes only ASCII, and a value may hold any byte from 0x80 on."""
+    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
+
+
 def value_of(headers: Headers, name: str) -> str | None:
     """The first value of a header, None where there is none."""
     return next((value for known, value in headers if known == name), None)

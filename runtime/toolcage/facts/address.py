@@ -25,6 +25,12 @@ _BREAKS: Final = re.compile(
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f]|[\U000e0000-\U000e0fff]"
 )
+# Within a display name: joiners inside a word of Arabic or Indic writing, and those of emoji.
+_PICTOGRAPH: Final = "[#*0-9\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff]"
+_JOINED: Final = re.compile(
+    "(?<=[\u0620-\u08ff])\u200c(?=[\u0620-\u08ff])|(?<=[\u0900-\u0dff])[\u200c\u200d](?=[\u0900-\u0dff])"
+    f"|(?<={_PICTOGRAPH})(?:\ufe0f(?!\u200d)|\ufe0f?\u200d(?={_PICTOGRAPH}))"
+)
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^",;<>@()]+|[",;<>@()]', re.DOTALL)
 # What a domain of mail is made of (RFC 5321): a host of a URL may also hold commas, which part addresses.
 _DOMAIN: Final = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
@@ -66,7 +72,7 @@ def read(*texts: str) -> AddressFacts:
     return AddressFacts(
         addresses=tuple(address for text in texts for address in _addresses(text[:MAX_READ])),
         breaks=any(has_break(text) for text in texts),
-        invisible=any(_INVISIBLE.search(text) for text in texts),
+        invisible=any(not text.isascii() and _INVISIBLE.search(_JOINED.sub("", text)) for text in texts),
         has_nul=any("\x00" in text for text in texts),
         characters=sum(map(len, texts)),
     )
@@ -140,8 +146,9 @@ def _is_local(local: str) -> bool:
     """A dot-atom (letters of any script), or a short quoted string without an `@` or a bracket in it.
 
     Without `%` and `!`: a server for the domain may deliver `eve%evil.example` and `evil.example!eve` elsewhere.
+    Without joiners: two mailboxes would look like one.
     """
-    if "%" in local or "!" in local:
+    if "%" in local or "!" in local or _INVISIBLE.search(local):
         return False
     if local.startswith('"') and local.endswith('"') and 2 < len(local) <= 66:
         return not re.search(r'["<>@,;\\]', local[1:-1])

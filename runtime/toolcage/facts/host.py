@@ -25,14 +25,17 @@ _NUMBER: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z", re.ASCII)
 
 _LOCAL_NAMES: Final = """
     localhost localdomain local internal intranet lan home corp private home.arpa in-addr.arpa ip6.arpa test invalid
-    onion consul cluster
+    onion consul cluster svc docker openstacklocal
 """
 _LOCAL_SUFFIXES: Final = frozenset(_LOCAL_NAMES.split())
-_METADATA_NAMES: Final = frozenset({"metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"})
+_METADATA_NAMES: Final = frozenset(
+    {"metadata.goog", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"}
+)
 # Names under these are any address that the name itself spells, loopback and private ones included.
 _SERVICE_NAMES: Final = """
     nip.io sslip.io xip.io localtest.me lvh.me lacolhost.com vcap.me lvh.pro fbi.com.localhost yoogle.com 1u.ms
-    rbndr.us rebind.network rebinder.net rebind.it lock.cmpxchg8b.com requestrepo.com
+    rbndr.us rebind.network rebinder.net rebind.it lock.cmpxchg8b.com requestrepo.com traefik.me backname.io local.gd
+    localhost.direct spoofed.burpcollaborator.net
 """
 _SPELLING_SERVICES: Final = frozenset(_SERVICE_NAMES.split())
 _SPELLED_V4: Final = re.compile(r"(?<![0-9])([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})(?![0-9])")

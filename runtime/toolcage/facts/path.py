@@ -25,7 +25,7 @@ WORKSPACE: Final = "/workspace"
 _MAX_READINGS: Final = 12
 _MAX_READ: Final = 16 * 1024
 _PERCENT: Final = re.compile(r"%(?:u([0-9A-Fa-f]{4})|([0-9A-Fa-f]{2}))")
-_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})|(?<![0-9A-Za-z])0x([0-9A-Fa-f]{2})(?=\W|0x|\Z)")
+_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})|(?<![0-9A-Za-z])0x(2[5eEfF]|5[cC])(?=\W|0x|\Z)")
 _HEX_SEPARATOR: Final = re.compile(r"0x(2[eEfF]|5[cC])")
 _ENTITY: Final = re.compile(r"&(?:#(x[0-9A-Fa-f]{1,6}|[0-9]{1,7})|(sol|bsol|period));?")
 _DRIVE: Final = re.compile(r"[A-Za-z]:", re.ASCII)
@@ -44,6 +44,8 @@ _SEPARATORS: Final = str.maketrans(
         "\u3002": ".",
         "\uff61": ".",
     }
+    # Some file systems and programs drop these: `..` with one in it is `..` to them.
+    | dict.fromkeys(map(chr, (0xAD, 0x34F, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x2060, 0x2070), 0xFEFF)), "")
 )
 _DEVICES: Final = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$"]
@@ -173,7 +175,7 @@ def _decodings(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _folded(text: str) -> str:
-    """With look-alikes of separators and dots taken for them. Only those: the rest of the text stays as it is."""
+    """With look-alikes of separators and dots taken for them, and without what nobody sees. The rest stays as it is."""
     return text if text.isascii() else text.translate(_SEPARATORS)
 
 

@@ -29,7 +29,8 @@ _PORT: Final = re.compile(r"[0-9]{0,8}\Z", re.ASCII)
 class Url:
     """`scheme` is lower case and '' where there is none. `host` None = none, or not readable. `port` is the given or
     the default one; None = none, or not readable (`bad_port`). `has_userinfo`: anything before an `@`.
-    `spelled`: the address is written in its one plain form."""
+    `spelled`: the address is written in its one plain form. `backslash`: one stands before query and fragment, where
+    browsers read `/` and other programs do not."""
 
     text: str
     scheme: str = ""
@@ -39,6 +40,7 @@ class Url:
     has_userinfo: bool = False
     has_control: bool = False
     spelled: bool = True
+    backslash: bool = False
     path: str = ""
     query: str = ""
     fragment: str = ""
@@ -94,6 +96,7 @@ def read_url(text: str) -> Url:
         has_userinfo=bool(at) or bool(userinfo),
         has_control=has_control,
         spelled=host is not None and host.spelled and slashed == rest and rest.startswith("//"),
+        backslash=slashed != rest,
         path=slash + path,
         query=query,
         fragment=fragment,

@@ -70,6 +70,8 @@ def _screen_one(url: Url) -> None:
     screen_host(url.host)
     if url.port in _BAD_PORTS:
         refuse("url.port", f"Port {url.port} belongs to another protocol.", "Use 80, 443 or the service's HTTP port.")
+    if url.backslash:
+        refuse("url.backslash", f"The URL {shown} holds a backslash.", "Write `/`, or `%5C` where one is meant.")
 
 
 def screen_host(host: Host, code: str = "url") -> None:

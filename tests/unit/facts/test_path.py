@@ -60,6 +60,10 @@ def test_paths_beneath_the_root_have_their_components(text: str, names: tuple[st
         "..％2fa",
         "..%ef%bc%8fa",
         "%e2%80%a5/a",
+        "..\u200b/a",
+        ".\u2060./a",
+        "\ufeff../a",
+        "..%c2%ad/a",
     ],
 )
 def test_what_leaves_in_any_reading_leaves(text: str) -> None:

@@ -16,6 +16,8 @@ from toolcage.screens.address import screen, screen_header
         "",
         "'o'@example.com",
         "李@example.com",
+        "علی\u200cرضا <ali@example.com>",
+        "👩\u200d💻 Dev ❤\ufe0f <dev@example.com>",
     ],
 )
 def test_plain_addresses_pass(text: str) -> None:
@@ -29,6 +31,9 @@ def test_plain_addresses_pass(text: str) -> None:
         ('"a\r\nBcc: c"@d.com', "address.line_break"),
         ("a%0d%0aBcc:c@d.com", "address.line_break"),
         ("a\u200b@b.com", "address.invisible"),
+        ("An\u200ca <a@b.com>", "address.invisible"),
+        ("علی\u200cرضا@b.com", "address.unreadable"),
+        ("👩\u200d💻@b.com", "address.unreadable"),
         ("=?utf-8?q?a=40b.com?= <c@d.com>", "address.encoded_word"),
         ("a@b@c.com", "address.unreadable"),
         ("not an address", "address.unreadable"),

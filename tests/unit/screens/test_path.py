@@ -36,6 +36,9 @@ def code_of(*texts: str) -> str:
         "R&D/plan.txt",
         "a;b.txt",
         "x%20y.txt",
+        "0x1F dump.bin",
+        "می\u200cخواهم.txt",
+        "👨\u200d👩\u200d👧 family.jpg",
     ],
 )
 def test_names_of_ordinary_files_pass(text: str) -> None:
