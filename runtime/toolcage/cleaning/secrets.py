@@ -3,7 +3,7 @@
 Danger: a key in output reaches the model, its provider, the transcript and every log after it. Protects: all of them.
 
 Two sources. *Shapes* (`secret_shapes`): formats whose issuers gave them a recognisable form, and passwords where the
-text itself calls them that. *Exact values* that the caller knows, as they are and encoded (`facts.secret_forms`);
+text itself calls them that. *Exact values* that the caller knows, as they are and encoded (`facts.known_values`);
 always redacted, from four characters up.
 
 The searches see the text without hidden characters and terminal sequences (`marks.views`), so neither hides a key. A
@@ -34,7 +34,7 @@ from toolcage.cleaning.secret_shapes import (
     is_password,
     names_a_place,
 )
-from toolcage.facts.secret_forms import forms
+from toolcage.facts.known_values import find_known
 
 Span = tuple[int, int, str]
 Region = tuple[int, int]
@@ -127,9 +127,8 @@ _FOLDED_LETTERS = {"\u212a": "k", "\u017f": "s", "\u0130": "i", "\u0131": "i"}
 def _search(text: str, exact: Sequence[str], shapes: bool) -> Iterator[Span]:
     """Works on an image of the text in which every character is one byte, so that places are the same in both."""
     image = text.encode("ascii", "replace")
-    for secret in exact:
-        for start, end in forms(secret).find(text, image, image.lower()):
-            yield start, end, "secret"
+    for start, end in find_known(text, exact):
+        yield start, end, "secret"
     if not shapes:
         return
     if not text.isascii() and any(letter in text for letter in _FOLDED_LETTERS):

@@ -22,7 +22,7 @@ from toolcage.cleaning.marks import views
 from toolcage.cleaning.pipeline import neutralise
 from toolcage.cleaning.secret_shapes import NAMED
 from toolcage.cleaning.secrets import find_secrets
-from toolcage.facts.secret_forms import forms
+from toolcage.facts.known_values import known_values
 from toolcage.types import OutputTerms
 
 _MOST_HELD = 8 * 1024
@@ -59,7 +59,7 @@ class StreamCleaner:
         self._inside_key = False
         self._beginnings = tuple(_beginnings(self._exact))
         # A cut sees whole what begins before it: the longest form of a known value must fit behind it.
-        self._kept_back = max(_KEPT_BACK, *(forms(secret).longest for secret in self._exact), 0)
+        self._kept_back = max(_KEPT_BACK, *(known_values(secret).longest for secret in self._exact), 0)
         self.findings: Counter[str] = Counter()
 
     @property

@@ -1,11 +1,11 @@
-"""The ways in which one known value may be written.
+"""The forms of one known value that encoders give to it as a whole.
 
-Decides which texts give a value away: as it is, in base64 at every alignment (both alphabets), base32, hexadecimal
-(also byte by byte), URL, JSON, HTML and shell escapes. Trusts the caller for the values; below `SHORTEST_SECRET`
-characters there are none, since they would match everywhere. It does not look for encryption, compression or an
-encoding of the program's own.
+Decides which runs of characters give a value away: as it is, in base64 at every alignment (both alphabets), base32,
+byte by byte, URL, JSON, HTML and shell escapes. Trusts the caller for the values; below `SHORTEST_SECRET` characters
+there are none, since they would match everywhere. It does not look for encryption, compression or an encoding of the
+program's own.
 
-`Forms` is for whole texts, where a reader also folds what is hidden; for bytes that pass through see `secret_stream`.
+`secret_spellings` adds the forms that are put together character by character; searches go there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import base64
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from typing import Final
@@ -28,33 +27,6 @@ _SHELL_SPECIAL: Final = re.compile(r"[^\w@%+=:,./-]")
 _LEFT_BY_URLS: Final = ("", "/", "!'()*~", ";,/?:@&=+$#!'()*~")
 
 
-@dataclass(frozen=True, slots=True)
-class Forms:
-    """`ascii` are searched for in the ASCII image of a text, `folded` in its lower case, `other` in the text itself."""
-
-    ascii: tuple[bytes, ...] = ()
-    folded: tuple[bytes, ...] = ()
-    other: tuple[str, ...] = ()
-
-    def find(self, text: str, image: bytes, folded: bytes) -> Iterator[tuple[int, int]]:
-        """Where one of the forms stands."""
-        # Each search of a megabyte costs: a form with a percent sign or a backslash is not in a text without one.
-        signs = [sign for sign in b"%\\" if sign not in image]
-        for form in self.ascii:
-            if not any(sign in form for sign in signs):
-                yield from occurrences(image, form)
-        for form in self.folded:
-            if not any(sign in form for sign in signs):
-                yield from occurrences(folded, form)
-        for written in self.other:
-            yield from occurrences(text, written)
-
-    @property
-    def longest(self) -> int:
-        """Characters of the longest form; 0 if there is none."""
-        return max(map(len, (*self.ascii, *self.folded, *self.other)), default=0)
-
-
 def occurrences(text: str | bytes, form: str | bytes) -> Iterator[tuple[int, int]]:
     """Where the form stands, one behind the other."""
     start = text.find(form)  # type: ignore[arg-type]
@@ -64,30 +36,20 @@ def occurrences(text: str | bytes, form: str | bytes) -> Iterator[tuple[int, int
 
 
 @lru_cache(maxsize=256)
-def forms(secret: str) -> Forms:
-    """Every way to write the value; none for a value too short to be one."""
+def forms(secret: str) -> tuple[bytes, ...]:
+    """The forms in UTF-8; none for a value too short to be one."""
     if len(secret) < SHORTEST_SECRET:
-        return Forms()
+        return ()
     raw = secret.encode("utf-8", "surrogatepass")
     encoded = _url_encoded(raw) | _base64_encoded(raw) | {base64.b32encode(raw).decode().rstrip("=")}
     written = _escaped(secret) | {one for one in encoded if len(one) >= _SHORTEST_ENCODED}
-    # The image shows every character beyond ASCII as a question mark, so a form that holds one is not looked for there.
-    plain = {form for form in written if form.isascii() and "?" not in form}
-    return Forms(
-        ascii=tuple(sorted(form.encode() for form in plain)),
-        folded=tuple(form.encode() for form in _hexadecimal(raw)),
-        other=tuple(sorted(written - plain)),
-    )
+    written |= {spelled for one in _by_byte(raw) for spelled in (one, one.upper().replace("\\X", "\\x"))}
+    return tuple(sorted(one.encode("utf-8", "surrogatepass") for one in written))
 
 
-def _hexadecimal(raw: bytes) -> tuple[str, ...]:
-    """The digits, and byte by byte as dumps, fingerprints, string literals and URLs write them."""
-    return (
-        raw.hex(),
-        raw.hex(" "),
-        raw.hex(":"),
-        *("".join(f"{sign}{byte:02x}" for byte in raw) for sign in ("\\x", "%")),
-    )
+def _by_byte(raw: bytes) -> tuple[str, ...]:
+    """As string literals and URLs write it. Dumps and fingerprints in any case are among the `secret_spellings`."""
+    return tuple("".join(f"{sign}{byte:02x}" for byte in raw) for sign in ("\\x", "%"))
 
 
 def _base64_encoded(raw: bytes) -> set[str]:

@@ -8,8 +8,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from toolcage.cleaning import neutralise
 from toolcage.cleaning.secret_shapes import checksum
 from toolcage.cleaning.secrets import redact_secrets
+from toolcage.types import OutputTerms
 
 VALUES = ["hunter2", 'p4$$/w"örd+9', "a?b&c=d e", "<canary-5f2c9a7be1>", "Tr0ub4dor&3'x", "пароль-42", "line\nbreak"]
 WRITTEN = {
@@ -40,6 +42,36 @@ def test_a_known_value_is_redacted_however_it_is_written(value: str, write: obje
     assert count >= 1
     middle = len(written) // 2
     assert written[middle - 2 : middle + 2] not in text
+
+
+UMLAUTS = "p\u00e4ssw\u00f6rd-\u00c3/7+x"
+MARKUP = "sk-<a>&b'c\"d e&f"
+SPELLED = {
+    "latin-1": (UMLAUTS, UMLAUTS.encode("latin-1").decode("utf-8", "replace")),
+    "latin-1 in percent": (UMLAUTS, quote(UMLAUTS.encode("latin-1"), safe="")),
+    "latin-1 in a program": (UMLAUTS, repr(UMLAUTS.encode("latin-1"))[2:-1]),
+    "latin-1 in hexadecimal": (UMLAUTS, UMLAUTS.encode("latin-1").hex(":").upper()),
+    "latin-1 in base64": (UMLAUTS, base64.b64encode(b"u:" + UMLAUTS.encode("latin-1") + b"tail").decode()),
+    "percent twice": (UMLAUTS, quote(quote(UMLAUTS, safe=""), safe="")),
+    "every letter in percent": (MARKUP, "".join(f"%{byte:02X}" for byte in MARKUP.encode())),
+    "html by name": (UMLAUTS, UMLAUTS.replace("\u00e4", "&auml;").replace("\u00f6", "&ouml;")),
+    "html by number": (UMLAUTS, UMLAUTS.encode("ascii", "xmlcharrefreplace").decode()),
+    "html of json": (MARKUP, html.escape(json.dumps(MARKUP)[1:-1])),
+    "json by number": (MARKUP, "".join(f"\\u{ord(one):04x}" for one in MARKUP)),
+    "quotes doubled as in SQL": (MARKUP, MARKUP.replace("'", "''")),
+    "quotes doubled as in csv": (MARKUP, MARKUP.replace('"', '""')),
+    "quoted in a shell": (MARKUP, MARKUP.replace("'", "'\\''")),
+    "fingerprint, mixed case": (MARKUP, MARKUP.encode().hex(":").replace("d", "D")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "written"), SPELLED.values(), ids=SPELLED.keys())
+def test_a_known_value_is_redacted_in_every_spelling_that_a_portal_masks(value: str, written: str) -> None:
+    for before, after in (("x ", " y"), ("é ", " é"), ("", "\u200b")):
+        text = neutralise(before + written + after, OutputTerms(redact=()), (value,))[0]
+        assert "[redacted:secret]" in text
+        middle = len(written) // 2
+        assert written[middle - 3 : middle + 3] not in text
 
 
 @pytest.mark.parametrize("hidden", ["\u200b", "\u00ad", "\x1b[1m", "\x00", "\u202e", "[U+200B]"])
