@@ -96,7 +96,10 @@ def find_secrets(text: str, exact: Sequence[str] = (), *, shapes: bool = True, s
 
 
 def named_secret(key: str, value: str) -> bool:
-    """Whether the value under this key of an object is a password by the key's own word. Prose about one is not."""
+    """Whether the value under this key of an object is a password by the key's own word. Prose about one is not.
+
+    A placeholder in angle brackets is one after `html: inert` too."""
+    value = value.replace("&lt;", "<")
     if len(value) < _SHORTEST_NAMED or any(map(str.isspace, value)) or names_a_place(key.strip(), value):
         return False
     return names_secret(key) and PLACEHOLDER.match(value) is None

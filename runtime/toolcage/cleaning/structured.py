@@ -22,13 +22,14 @@ from toolcage.cleaning.injection import suspect
 from toolcage.cleaning.json_bounds import Bounder, length
 from toolcage.cleaning.json_strings import Reader
 from toolcage.cleaning.personal import named_personal, names_personal
-from toolcage.cleaning.pipeline import clean_string, require_redactable
+from toolcage.cleaning.pipeline import clean_string, neutralise, require_redactable
 from toolcage.cleaning.secrets import named_secret, names_secret
 from toolcage.cleaning.side_by_side import neutralise_each
 from toolcage.types import JSON, OutputTerms
 
 _JUDGED_CHARACTERS: Final = 4 * 1024
 _LONG: Final = 1024
+_CHANGED: Final = frozenset("<>&[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ class _Cleaner:
         self._terms = terms
         self._exact = exact
         self._naming: dict[str, bool] = {}
+        self._kinds: dict[tuple[str, str], str | None] = {}
         self._reader = Reader(value, self._names_kind, lambda key, text: self._called(key, text) is not None)
         self._made: dict[str, str] = {}
         self._found: Counter[str] = Counter()
@@ -143,21 +145,39 @@ class _Cleaner:
         return cleaned.text
 
     def _names_kind(self, key: str) -> bool:
-        """Whether the key may say that a string is a secret or personal data."""
+        """Whether the key may say that a string is a secret or personal data, as it came or as it is shown."""
         known = self._naming.get(key)
         if known is None:
-            redact = self._terms.redact
-            known = ("secrets" in redact and names_secret(key)) or names_personal(key, redact)
+            known = any(self._names(one) for one in self._readings(key))
             self._naming[key] = known
         return known
 
+    def _names(self, key: str) -> bool:
+        redact = self._terms.redact
+        return ("secrets" in redact and names_secret(key)) or names_personal(key, redact)
+
     def _called(self, key: str, text: str) -> str | None:
-        """The kind of secret or personal data that the key says the string is."""
+        """The kind of secret or personal data that the key says the string is. Both are read as they came and as they
+        are shown: the result of one cleaning says nothing to the next that it did not say before."""
         if not self._names_kind(key):
             return None
+        known = self._kinds.get((key, text), "")
+        if known == "":
+            kinds = (self._kind(name, one) for name in self._readings(key) for one in self._readings(text))
+            known = next(filter(None, kinds), None)
+            self._kinds[key, text] = known
+        return known
+
+    def _kind(self, key: str, text: str) -> str | None:
         if "secrets" in self._terms.redact and named_secret(key, text):
             return "password"
         return named_personal(key, text, self._terms.redact)
+
+    def _readings(self, text: str) -> tuple[str, ...]:
+        if text.isascii() and text.isprintable() and _CHANGED.isdisjoint(text):
+            return (text,)  # as most keys of a wide object: at most something in it is redacted
+        cleaned = neutralise(text, self._terms, self._exact)[0]
+        return (text,) if cleaned == text else (text, cleaned)
 
 
 def _with(value: JSON, changed: Mapping[str, str]) -> JSON:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table of pieces reads better in long lines
 """Strings of a table are cleaned as if each were alone, however they are laid together."""
 
 from collections import Counter
@@ -47,10 +48,11 @@ EXACT = ("hunter2!",)
 def alone(value: object, terms: OutputTerms, key: str, found: Counter[str], names: set[str]) -> Iterator[str]:
     """The strings of a value, in order, each cleaned alone; `found` takes what was found in them and in the keys."""
     if isinstance(value, str):
-        kind = named_personal(key, value, terms.redact)
-        if "secrets" in terms.redact and named_secret(key, value):
-            kind = "secret"
         cleaned, findings = neutralise(value, terms, EXACT)
+        readings = [(name, one) for name in (key, neutralise(key, terms, EXACT)[0]) for one in (value, cleaned)]
+        kind = next(filter(None, (named_personal(*one, terms.redact) for one in readings)), None)
+        if "secrets" in terms.redact and any(named_secret(*one) for one in readings):
+            kind = "secret"
         found.update({f"{kind}_redacted": 1} if kind else findings)
         yield f"[redacted:{'password' if kind == 'secret' else kind}]" if kind else cleaned
     elif isinstance(value, list):
@@ -178,3 +180,43 @@ def test_a_frame_word_over_two_lines_that_nothing_closes_is_taken_apart_alone_an
     for cells in ([text, "a cell"], ["a cell", text], [text, "<b>", text + "!"]):
         made = clean_json(freeze(cells), terms)
         assert thaw(made.value)[cells.index(text)] == alone
+
+
+SECRET_NAMES = st.sampled_from([
+    "api_key", "password", "db-passwd", "Secret ", "client_secret", "access[U+200B]_token", "api\u200b_key", "\rpwd",
+    "<script></script>api_key", "<b>pwd</b>", "phone", "<i></i>phone", "note", "PWD",
+])  # fmt: skip
+SECRET_VALUES = st.lists(
+    st.sampled_from([
+        "<", ">", "<b>", "<your-key>", "<script></script>", "](", "](http://e)", "\r", "\x1c", "\x1f", "\u2028", "\u200b",
+        "\x00", "␍", "[U+200B]", "abc", "abcdefgh", "x1", " ", "none", "$TOKEN", "{{x}}", "/run/secrets/db", "~/", "\n", "&lt;", "&",
+        "***", "[redacted:", "[redacted:x]", "]", "‹", "Human:", "<|im_end|>", "5551234567", "555 123 4567", "+49", "hunter2!", KEY,
+        "é",
+    ]),
+    max_size=4,
+).map("".join)  # fmt: skip
+NAMED_VALUES = st.recursive(
+    st.dictionaries(SECRET_NAMES, SECRET_VALUES | st.lists(SECRET_VALUES, max_size=3), max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SECRET_NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(NAMED_VALUES, st.sampled_from(["inert", "clean", "keep"]), st.sampled_from([("secrets",), ("secrets", "phone")]))
+def test_cleaning_a_clean_value_with_secret_names_changes_nothing(
+    value: object, html: Literal["inert", "clean", "keep"], redact: tuple[str, ...]
+) -> None:
+    terms = OutputTerms(html=html, redact=redact, max_bytes=10**6)
+    once = clean_json(freeze(value), terms, EXACT)
+    again = clean_json(once.value, terms, EXACT)
+    assert thaw(again.value) == thaw(once.value)
+
+
+def test_what_stands_under_a_secret_name_is_judged_as_it_came_and_as_it_is_shown() -> None:
+    value = {"api_key": ["<", "<your-key>", "abc\rdef", "ab\u200bc"], "api\u200b_key": "plainword"}
+    made = clean_json(freeze(value), OutputTerms())
+    assert thaw(made.value) == {
+        "api_key": ["&lt;", "&lt;your-key>", "[redacted:password]", "[redacted:password]"],
+        "api[U+200B]_key": "plainword",
+    }

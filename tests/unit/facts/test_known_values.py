@@ -10,7 +10,8 @@ from toolcage.facts.secret_stream import SecretRemover
 from toolcage.facts.sieve import BLOCK
 
 SECRETS = [
-    "hunter2!", "p\u00e4ssw\u00f6rd-\u00c3/7+x", "sk-<a>&b'c\"d e&f", "\\\\%&%%\"'", "пароль-42", "a\ud800b-c", "line\nbreak",
+    "hunter2!", "p\u00e4ssw\u00f6rd-\u00c3/7+x", "sk-<a>&b'c\"d e&f", "\\\\%&%%\"'", "пароль-42", "a\ud800b-c",
+    "line\nbreak",
 ]  # fmt: skip
 AROUND = st.sampled_from(["", " ", "é ", "\ud800", "👩", "x" * (BLOCK - 9), "é" * (BLOCK - 3)])
 
