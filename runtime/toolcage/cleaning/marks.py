@@ -14,6 +14,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
+
+from toolcage.facts.sieve import Sieve
 
 CONTROL_CLASS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 """C0 without tab and newline, DEL, C1. A carriage return counts: it overwrites a line in a terminal."""
@@ -28,6 +31,8 @@ _INVISIBLE_BEYOND = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e
 INVISIBLE_CLASS = _INVISIBLE_BMP + _INVISIBLE_BEYOND
 """Bidi controls, zero-width characters, fillers, selectors, tags, line separators, noncharacters, lone surrogates.
 Private use is not here: it renders as a visible glyph or box."""
+READABLE_INVISIBLES = INVISIBLE_CLASS.replace("\ud800-\udfff", "")
+"""The same without lone surrogates, which a sieve cannot read."""
 
 # The engine tests the Basic Multilingual Plane by one look-up, and every range beyond it one by one for each character.
 # So searches begin with all that lies beyond as one range, and look back at the few that are meant.
@@ -38,6 +43,7 @@ INVISIBLES = re.compile(f"[{_INVISIBLE_BMP}{_BEYOND}](?<=[{INVISIBLE_CLASS}])[{I
 _TO_CONTROLS = bytes(0 if (code < 0x20 and code not in (0x09, 0x0A)) or code == 0x7F else 0x20 for code in range(256))
 _HIDDEN_CLASS = f"{CONTROL_CLASS}{INVISIBLE_CLASS}\u2400-\u2421"
 _HIDDEN_CHARACTERS = re.compile(f"[{CONTROL_CLASS}{_INVISIBLE_BMP}\u2400-\u2421{_BEYOND}](?<=[{_HIDDEN_CLASS}])")
+_MAY_HIDE = Sieve(f"[{CONTROL_CLASS}{READABLE_INVISIBLES}\u2400-\u2421]")
 
 # Every pattern begins with one class, which the engine scans for fast, and looks back at what it was.
 _FIRST = rf"[\[\u2400-\u2421{CONTROL_CLASS}{_INVISIBLE_BMP}{_BEYOND}]"
@@ -52,6 +58,9 @@ _SEQUENCES = re.compile(
     rf"|(?<=[\x1b\u241b])[\]PX^_][^\x07\x1b\u2407\u241b\n]{{0,128}}(?:[\x07\u2407]|[\x1b\u241b]\\)"
     rf"|(?<=[\x1b\u241b])[ -/]*+[0-Z^-~]|{_SHOWN})"
 )
+_COLOUR = re.compile("\u241b\\[[0-9;]{0,24}m")
+_MOST_COLOURS: Final = 16
+_GONE: Final = "\ue000"
 _COMMON = "\u241b\u240d\u2407\u2400\u200c\u200d\ufe0f"
 
 
@@ -121,7 +130,7 @@ def views(text: str, *, shown: bool = False) -> Iterator[View]:
         return
     yield View(_without_hidden(text), text, _HIDDEN)
     if "\x1b" in text or "\u241b" in text or "\x9b" in text or "[U+009B]" in text:
-        yield View(_SEQUENCES.sub("", text), text, _SEQUENCES)
+        yield View(_without_sequences(text), text, _SEQUENCES)
 
 
 def _without_hidden(text: str) -> str:
@@ -131,4 +140,18 @@ def _without_hidden(text: str) -> str:
     for character in _COMMON:  # deleting one character everywhere is far cheaper than a match at each
         if character in text:
             text = text.replace(character, "")
-    return _HIDDEN_CHARACTERS.sub("", text)
+    return _HIDDEN_CHARACTERS.sub("", text) if _MAY_HIDE.may_hold(text) else text
+
+
+def _without_sequences(text: str) -> str:
+    """What `_SEQUENCES` leaves. Most programs write few different sequences, and no other can begin within one."""
+    if _GONE not in text:
+        left = text
+        for _ in range(_MOST_COLOURS):  # deleting one everywhere is far cheaper than a match at each
+            colour = _COLOUR.search(left)
+            if colour is None:
+                break
+            left = left.replace(colour[0], _GONE)  # what stood around it must not become a sequence
+        if "[U+" not in left and not _MAY_HIDE.may_hold(left):
+            return left.replace(_GONE, "")
+    return _SEQUENCES.sub("", text)

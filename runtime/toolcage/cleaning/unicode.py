@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 
-from toolcage.cleaning.marks import INVISIBLES, mark
+from toolcage.cleaning.marks import INVISIBLES, READABLE_INVISIBLES, mark
+from toolcage.facts.sieve import Innocent
 
 _LONGEST_SPELLED_RUN = 4
 _LONGEST_KNOWN = 8
@@ -22,7 +23,6 @@ _PICTOGRAPH = re.compile(
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
 _CURSIVE = re.compile("[\u0600-\u061b\u061d-\u08ff\u1800-\u180a\u1810-\u18af\ufb50-\ufdcf\ufe70-\ufefc]")
-_INSIDE_WORD = re.compile(f"\u200c(?<={_CURSIVE.pattern}\u200c)(?={_CURSIVE.pattern})")
 _INDIC = re.compile("[\u0900-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17ff\u1a20-\u1aaf\u1b00-\u1c4f\ua840-\uabff]")
 _VIRAMA = re.compile("[\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca]")
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
@@ -33,10 +33,16 @@ _FLAG_TAGS = frozenset(
     for region in ("gbeng", "gbsct", "gbwls", "gbnir")
 )
 
+# Texts whose invisible characters all belong: emoji, words of cursive and Indic scripts. Not all that belong are here.
+_BELONGING = Innocent(
+    rf"(?:[^{READABLE_INVISIBLES}]|{_PICTOGRAPH.pattern}(?:\ufe0f?\u200d{_PICTOGRAPH.pattern})*[\ufe0e\ufe0f]?"
+    rf"|{_CURSIVE.pattern}(?:\u200c{_CURSIVE.pattern})+|{_INDIC.pattern}(?:[\u200c\u200d]{_INDIC.pattern})+)*"
+)
+
 
 def show_invisibles(text: str) -> tuple[str, int]:
     """The text with every invisible character shown that its writing does not need, and how many there were."""
-    if text.isascii() or INVISIBLES.search(text) is None or _only_persian(text):
+    if text.isascii() or _BELONGING.is_surely(text):
         return text, 0
     shown = 0
     known: dict[str, tuple[str, int]] = {}
@@ -57,12 +63,6 @@ def show_invisibles(text: str) -> tuple[str, int]:
         return kept
 
     return INVISIBLES.sub(replace, text), shown
-
-
-def _only_persian(text: str) -> bool:
-    """Whether every invisible character is a non-joiner inside a word of a cursive script, as all over Persian."""
-    joiners = text.count("\u200c")
-    return joiners == len(_INSIDE_WORD.findall(text)) and INVISIBLES.search(text.replace("\u200c", "")) is None
 
 
 def _decided(run: str, before: str, after: str) -> tuple[str, int]:

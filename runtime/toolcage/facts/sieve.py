@@ -5,7 +5,9 @@ which pydantic's core carries and `str` schemas run, reads it once for all of th
 It says whether and not where, so a text is asked about block by block.
 
 A sieve must let through whatever its user seeks: its pattern is the same or laxer, and where the engine cannot read a
-text (lone surrogates) the answer is yes. Patterns are in the syntax of Rust's `regex`, which has no look-around.
+text (lone surrogates) the answer is yes. `Innocent` is the reverse: its pattern is the same or stricter than what needs
+no search, and of a text that cannot be read the answer is no. Patterns are in the syntax of Rust's `regex`, which has
+no look-around.
 """
 
 from __future__ import annotations
@@ -55,3 +57,15 @@ class Sieve:
                     start = found.pop()[0]
                 found.append((start, end))
         return found
+
+
+class Innocent:
+    """One pattern that a text may be of from its beginning to its end, compiled when first used."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = rf"\A(?:{pattern})\z"
+
+    @cached_property
+    def is_surely(self) -> Callable[[str], bool]:
+        """Whether the whole text is of the pattern."""
+        return _holding(self._pattern)

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from toolcage.cleaning import neutralise
 from toolcage.cleaning.delimiters import show_delimiters
+from toolcage.cleaning.marks import _SEQUENCES, _without_sequences
 from toolcage.cleaning.unicode import show_invisibles
-from toolcage.facts.sieve import BLOCK, Sieve
+from toolcage.facts.sieve import BLOCK, Innocent, Sieve
 from toolcage.types import OutputTerms
 
 KEY = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
@@ -31,6 +32,7 @@ def without_sieves(monkeypatch: pytest.MonkeyPatch, step: object, *arguments: ob
     with monkeypatch.context() as patched:
         patched.setattr(Sieve, "may_hold", lambda self, text: True)
         patched.setattr(Sieve, "regions", lambda self, text: [(0, len(text))] if text else [])
+        patched.setattr(Innocent, "is_surely", lambda self, text: False)
         return step(*arguments)  # type: ignore[operator]
 
 
@@ -51,3 +53,20 @@ def test_frames_and_invisible_characters_are_shown_the_same_without_any_sieve(
 ) -> None:
     for step in (show_delimiters, show_invisibles):
         assert step(text) == without_sieves(monkeypatch, step, text)
+
+
+COLOURED = st.lists(
+    st.sampled_from(["␛[0m", "␛[31m", "␛[", "3", "1m", "␛", "\ue000", "\u200b", "[U+009B]", "[U+200B]", "␛]0;", "␛\\", "␇", "a", "\x9b", "\ud800"]),
+    max_size=12,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=1500, deadline=None)
+@given(COLOURED)
+def test_sequences_are_left_out_one_kind_after_the_other_as_they_are_one_by_one(text: str) -> None:
+    assert _without_sequences(text) == _SEQUENCES.sub("", text)
+
+
+def test_leaving_out_one_sequence_does_not_make_another_of_what_stood_around_it() -> None:
+    assert _without_sequences("␛[3␛[0m1m") == _SEQUENCES.sub("", "␛[3␛[0m1m")
+    assert _without_sequences("a␛[0mb␛[1;31mc␛[0m") == "abc"

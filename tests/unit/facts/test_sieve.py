@@ -6,7 +6,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcage.facts.sieve import BLOCK, Sieve
+from toolcage.facts.sieve import BLOCK, Innocent, Sieve
 
 SIEVE = Sieve("ab{1,3}c", reach=5)
 
@@ -44,3 +44,13 @@ def test_every_match_begins_in_a_region(pieces: list[str]) -> None:
     for match in re.finditer("ab{1,3}c", text):
         assert any(start <= match.start() < end for start, end in regions)
     assert all(before[1] < after[0] for before, after in itertools.pairwise(regions))
+
+
+def test_a_text_is_innocent_only_as_a_whole_and_if_it_can_be_read() -> None:
+    letters = Innocent("[a-zé]*|9")
+    assert letters.is_surely("abcé")
+    assert letters.is_surely("")
+    assert letters.is_surely("9")
+    assert not letters.is_surely("abc9")
+    assert not letters.is_surely("9\n")
+    assert not letters.is_surely("abc\ud800")
