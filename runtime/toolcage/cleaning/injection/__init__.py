@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from toolcage.cleaning.injection import languages, learned, rules, spellings
+from toolcage.cleaning.injection import languages, learned, rules, spellings, unseen
 from toolcage.cleaning.injection.signals import LONGEST_EXCERPT, SUSPECT_SCORE, Reading, Signal, Suspicion
 
 __all__ = ["SUSPECT_SCORE", "Signal", "Suspicion", "suspect"]
@@ -26,8 +26,8 @@ _SAME_SENTENCES = frozenset({"markup", "leet"})
 _EVERYDAY = frozenset({"plain", "escapes", "markup", "look_alikes", "percent"})
 # Readings that leave most lines of ordinary text as they are.
 _LINE_BY_LINE = frozenset({"plain", "escapes", "markup", "look_alikes"})
-# Readings with the letters of the text's language: JSON writes most alphabets as escapes.
-_IN_ITS_LANGUAGE = frozenset({"plain", "escapes"})
+# Readings with the letters of the text's language and with its markup: JSON writes most alphabets as escapes.
+_AS_WRITTEN = frozenset({"plain", "escapes"})
 _HIDDEN_ON_PURPOSE = 1.25
 _GAP = "\n" * (_NEAR + 100)
 _NOTHING = Suspicion(score=0.0, signals=())
@@ -46,8 +46,9 @@ def suspect(text: str, model: learned.Model | None = None) -> Suspicion:
         signals = list(rules.search(reading))
         if reading.name not in _SAME_SENTENCES:
             sentences = learned.sentences(reading.text)
-            if reading.name in _IN_ITS_LANGUAGE:
+            if reading.name in _AS_WRITTEN:
                 signals += _foreign(sentences)
+                signals += unseen.search(reading.text)
             signals += learned.weigh(reading, model, _missing(reading.name, signals), sentences)
         found = _together(reading.name, signals)
         if found.score > best.score:
