@@ -163,8 +163,7 @@ class _Cleaner:
             return None
         known = self._kinds.get((key, text), "")
         if known == "":
-            kinds = (self._kind(name, one) for name in self._readings(key) for one in self._readings(text))
-            known = next(filter(None, kinds), None)
+            known = self._kind(key, text) or self._kind_as_shown(key, text)
             self._kinds[key, text] = known
         return known
 
@@ -173,11 +172,18 @@ class _Cleaner:
             return "password"
         return named_personal(key, text, self._terms.redact)
 
-    def _readings(self, text: str) -> tuple[str, ...]:
-        if text.isascii() and text.isprintable() and _CHANGED.isdisjoint(text):
-            return (text,)  # as most keys of a wide object: at most something in it is redacted
-        cleaned = neutralise(text, self._terms, self._exact)[0]
-        return (text,) if cleaned == text else (text, cleaned)
+    def _kind_as_shown(self, key: str, text: str) -> str | None:
+        shown = self._shown(text)
+        kinds = (self._kind(name, one) for name in self._readings(key) for one in (text, shown))
+        return next(filter(None, kinds), None)
+
+    def _readings(self, key: str) -> tuple[str, ...]:
+        if key.isascii() and key.isprintable() and _CHANGED.isdisjoint(key):
+            return (key,)  # as most keys of a wide object: where something in it is redacted, it says nothing
+        return key, self._shown(key)
+
+    def _shown(self, text: str) -> str:
+        return neutralise(text, self._terms, self._exact)[0]
 
 
 def _with(value: JSON, changed: Mapping[str, str]) -> JSON:

@@ -190,7 +190,7 @@ SECRET_VALUES = st.lists(
     st.sampled_from([
         "<", ">", "<b>", "<your-key>", "<script></script>", "](", "](http://e)", "\r", "\x1c", "\x1f", "\u2028", "\u200b",
         "\x00", "␍", "[U+200B]", "abc", "abcdefgh", "x1", " ", "none", "$TOKEN", "{{x}}", "/run/secrets/db", "~/", "\n", "&lt;", "&",
-        "***", "[redacted:", "[redacted:x]", "]", "‹", "Human:", "<|im_end|>", "5551234567", "555 123 4567", "+49", "hunter2!", KEY,
+        "***", "[redacted:", "[redacted:x]", "]", "‹", "Human:", "<|im_end|>", "5551234567", "555 123 4567", "+49", "hunter2!", KEY, "-----BEGIN PRIVATE KEY-----",
         "é",
     ]),
     max_size=4,
