@@ -15,7 +15,6 @@ from toolcage.cleaning.marks import CONTROLS, has_controls, mark
 _SHOWN = {chr(code): chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)}
 _SHOWN["\x7f"] = "\u2421"
 _SHOWN.update({chr(code): mark(chr(code)) for code in range(0x80, 0xA0)})
-_NO_CONTROLS = bytes(code for code in range(0x80) if chr(code) not in _SHOWN)
 
 
 def show_controls(text: str) -> tuple[str, int]:
@@ -24,7 +23,10 @@ def show_controls(text: str) -> tuple[str, int]:
         text = text.replace("\r\n", "\n")
     if not has_controls(text):
         return text, 0
-    found = text.encode().translate(None, _NO_CONTROLS).decode() if text.isascii() else "".join(CONTROLS.findall(text))
-    for control in set(found):  # at most 64 kinds: replacing kind by kind is far cheaper than character by character
-        text = text.replace(control, _SHOWN[control])
-    return text, len(found)
+    count = 0
+    control = CONTROLS.search(text)
+    while control is not None:  # at most 64 kinds: replacing kind by kind is far cheaper than character by character
+        count += text.count(control[0])
+        text = text.replace(control[0], _SHOWN[control[0]])
+        control = CONTROLS.search(text, control.start())
+    return text, count

@@ -58,6 +58,11 @@ _BEGINS = Sieve(
     rf"(?i)<[ \t]{{0,8}}\|[ \t]{{0,8}}[^\s<>|][^<>|\n]{{0,60}}\||<<?[ \t]{{0,8}}/?[ \t]{{0,8}}(?:{_TOOL_WORD}|SYS)"
     r"|\[[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALL|RESULT|CONTENT))"
 )
+# One of these is in every frame: far fewer than there are brackets in a page or in coloured output.
+_WORDS = Sieve(
+    r"(?i)\|[ \t]{0,8}>|tool|function|invoke|parameter|thinking|untrusted|of_turn|system|assistant|human|developer"
+    "|SYS|INST|AVAILABLE_"
+)
 _OTHER_CASES = ("\u0130", "\u0131")
 
 
@@ -108,7 +113,9 @@ def show_delimiters(text: str) -> tuple[str, int]:
 
 
 def _may_hold_frame(text: str) -> bool:
-    return _BEGINS.may_hold(text) or (not text.isascii() and any(letter in text for letter in _OTHER_CASES))
+    if not text.isascii() and any(letter in text for letter in _OTHER_CASES):
+        return True
+    return _WORDS.may_hold(text) and _BEGINS.may_hold(text)
 
 
 def _shown(frame: str) -> str:

@@ -61,6 +61,7 @@ _SEQUENCES = re.compile(
 _COLOUR = re.compile("\u241b\\[[0-9;]{0,24}m")
 _MOST_COLOURS: Final = 16
 _GONE: Final = "\ue000"
+_ESCAPE: Final = "\u241b"
 _COMMON = "\u241b\u240d\u2407\u2400\u200c\u200d\ufe0f"
 
 
@@ -128,9 +129,14 @@ def views(text: str, *, shown: bool = False) -> Iterator[View]:
     if not ("[" in text and "[U+" in text if shown and text.isascii() else hides(text)):
         yield View(text, text, None)
         return
+    bare = text.replace(_ESCAPE, "") if _ESCAPE in text and "[U+" not in text else text
+    if bare is not text and not _MAY_HIDE.may_hold(bare):  # coloured output: nothing but escapes hides anything
+        yield View(bare, text, _HIDDEN)
+        yield View(_without_colours(text) or _SEQUENCES.sub("", text), text, _SEQUENCES)
+        return
     yield View(_without_hidden(text), text, _HIDDEN)
     if "\x1b" in text or "\u241b" in text or "\x9b" in text or "[U+009B]" in text:
-        yield View(_without_sequences(text), text, _SEQUENCES)
+        yield View(_SEQUENCES.sub("", text), text, _SEQUENCES)
 
 
 def _without_hidden(text: str) -> str:
@@ -143,15 +149,15 @@ def _without_hidden(text: str) -> str:
     return _HIDDEN_CHARACTERS.sub("", text) if _MAY_HIDE.may_hold(text) else text
 
 
-def _without_sequences(text: str) -> str:
-    """What `_SEQUENCES` leaves. Most programs write few different sequences, and no other can begin within one."""
-    if _GONE not in text:
-        left = text
-        for _ in range(_MOST_COLOURS):  # deleting one everywhere is far cheaper than a match at each
-            colour = _COLOUR.search(left)
-            if colour is None:
-                break
-            left = left.replace(colour[0], _GONE)  # what stood around it must not become a sequence
-        if "[U+" not in left and not _MAY_HIDE.may_hold(left):
-            return left.replace(_GONE, "")
-    return _SEQUENCES.sub("", text)
+def _without_colours(text: str) -> str:
+    """What `_SEQUENCES` leaves where only escapes hide anything and all are of few kinds of colours; else nothing.
+
+    No other sequence can begin within one of a colour."""
+    if _GONE in text:
+        return ""
+    for _ in range(_MOST_COLOURS):  # deleting one everywhere is far cheaper than a match at each
+        colour = _COLOUR.search(text)
+        if colour is None:
+            break
+        text = text.replace(colour[0], _GONE)  # what stood around it must not become a sequence
+    return "" if _ESCAPE in text else text.replace(_GONE, "")

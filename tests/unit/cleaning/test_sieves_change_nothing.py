@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from toolcage.cleaning import neutralise
 from toolcage.cleaning.delimiters import show_delimiters
-from toolcage.cleaning.marks import _SEQUENCES, _without_sequences
+from toolcage.cleaning.marks import _HIDDEN, _SEQUENCES, views
 from toolcage.cleaning.unicode import show_invisibles
 from toolcage.facts.sieve import BLOCK, Innocent, Sieve
 from toolcage.types import OutputTerms
@@ -61,12 +61,17 @@ COLOURED = st.lists(
 ).map("".join)  # fmt: skip
 
 
+def two_views(text: str) -> list[str]:
+    return [view.text for view in views(text, shown=True)]
+
+
 @settings(max_examples=1500, deadline=None)
 @given(COLOURED)
 def test_sequences_are_left_out_one_kind_after_the_other_as_they_are_one_by_one(text: str) -> None:
-    assert _without_sequences(text) == _SEQUENCES.sub("", text)
+    assert two_views(text + "␛") == [_HIDDEN.sub("", text + "␛"), _SEQUENCES.sub("", text + "␛")]
 
 
 def test_leaving_out_one_sequence_does_not_make_another_of_what_stood_around_it() -> None:
-    assert _without_sequences("␛[3␛[0m1m") == _SEQUENCES.sub("", "␛[3␛[0m1m")
-    assert _without_sequences("a␛[0mb␛[1;31mc␛[0m") == "abc"
+    assert two_views("␛[3␛[0m1m")[1] == _SEQUENCES.sub("", "␛[3␛[0m1m") == "[31m"
+    assert two_views("a␛[0mb␛[1;31mc␛[0m")[1] == "abc"
+    assert two_views("␛[0m")[1] == ""
