@@ -106,6 +106,8 @@ PLACEHOLDER = re.compile(
 # The shell's own variables, and where a file lies. A random key may begin with a slash too, but not in plain words.
 _FOLDER = re.compile(r"(?:[/~.]|[A-Za-z]:[/\\])[^\n:;]*\Z|[A-Za-z]:\Z")
 _PATH = re.compile(r"(?:[~.]{1,2}|/[a-z][a-z._-]*[0-9]{0,3})(?:/[a-z._-]+[0-9]{0,3})+/?\Z")
+NEXT_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*[=:]")
+"""What stands on the line behind a name that was given nothing: `PASSWORD=`, and then `DEBUG=1`."""
 _CODE = re.compile(r"[A-Za-z_][\w.]*(?:[(\[].*)?\Z")
 
 
@@ -162,6 +164,91 @@ def _shape(
     written = (anchors,) if isinstance(anchors, str) else anchors
     return Shape(name, tuple(re.compile(one.encode()) for one in written), re.compile(pattern), accept, folded, back)
 
+
+# Issuers whose prefix says what follows: the prefix, enough of what follows to look closer, and all of it.
+_ALONE = r"(?<![A-Za-z0-9+/_-])"
+_ISSUED: Final = (
+    *(
+        (prefix, f"{characters}{{16}}", f"{characters}{{{count},}}+")
+        for prefix, characters, count in (
+            ("AGE-SECRET-KEY-1", "[A-Z0-9]", 58),
+            ("AKCp", "[A-Za-z0-9]", 60),
+            (r"AQ\.Ab8RN6", "[A-Za-z0-9_-]", 35),
+            ("AQVN", "[A-Za-z0-9_-]", 35),
+            ("CCDB1_", "[A-Za-z0-9_]", 50),
+            ("CCIPAT_", "[A-Za-z0-9_]", 50),
+            ("CFPAT-", "[A-Za-z0-9_-]", 43),
+            ("CLOJARS_", "[a-z0-9]", 60),
+            ("EAA", "[A-Za-z0-9_-]", 57),
+            ("EZAK", "[A-Za-z0-9]", 54),
+            ("EZTK", "[A-Za-z0-9]", 54),
+            ("HRKU-AA", "[A-Za-z0-9_-]", 50),
+            ("aio_", "[A-Za-z0-9]", 28),
+            ("bkua_", "[a-f0-9]", 40),
+            ("cmVmdGtu", "[A-Za-z0-9]", 56),
+            ("dnkey-", "[a-z0-9-]", 60),
+            ("duffel_live_", "[A-Za-z0-9_=-]", 40),
+            ("duffel_test_", "[A-Za-z0-9_=-]", 40),
+            ("fc-", "[a-f0-9]", 32),
+            ("figd_", "[A-Za-z0-9_-]", 36),
+            ("fio-u-", "[A-Za-z0-9_=-]", 60),
+            ("fm2_", "[A-Za-z0-9+/=_-]", 60),
+            ("fo1_", "[A-Za-z0-9_-]", 43),
+            ("glc_eyJ", "[A-Za-z0-9+/=]", 32),
+            (r"hvb\.", "[A-Za-z0-9_-]", 100),
+            ("ico-", "[A-Za-z0-9]", 32),
+            ("key-", "[a-f0-9]", 32),
+            ("live_", "[a-f0-9]", 35),
+            ("lsv2_pt_", "[a-f0-9_]", 42),
+            ("lsv2_sk_", "[a-f0-9_]", 42),
+            ("nvapi-", "[A-Za-z0-9_-]", 60),
+            ("ops_eyJ", "[A-Za-z0-9+/=]", 60),
+            ("oy2", "[a-z0-9]", 43),
+            ("p8e-", "[A-Za-z0-9]", 32),
+            ("pcsk_", "[A-Za-z0-9_]", 60),
+            ("pnu_", "[A-Za-z0-9]", 36),
+            ("pul-", "[a-f0-9]", 40),
+            ("rdme_", "[a-z0-9]", 60),
+            ("secret_", "[A-Za-z0-9]", 43),
+            ("sgp_", "[a-f0-9_]", 40),
+            ("shippo_live_", "[a-f0-9]", 40),
+            ("shippo_test_", "[a-f0-9]", 40),
+            ("sk-lf-", "[a-f0-9-]", 36),
+            ("sk_", "[a-f0-9]", 48),
+            (r"sl\.", "[A-Za-z0-9_=-]", 120),
+            ("sq0atp-", "[A-Za-z0-9_-]", 22),
+            ("sq0csp-", "[A-Za-z0-9_-]", 40),
+            ("sqa_", "[a-f0-9]", 40),
+            ("sqp_", "[a-f0-9]", 40),
+            ("squ_", "[a-f0-9]", 40),
+            ("tfp_", "[A-Za-z0-9_-]", 40),
+            ("tk-us-", "[A-Za-z0-9_-]", 40),
+            ("tskey-", "[A-Za-z0-9-]", 30),
+            ("tvly-", "[A-Za-z0-9-]", 28),
+            ("xkeysib-", "[A-Za-z0-9-]", 80),
+            ("xsmtpsib-", "[A-Za-z0-9-]", 80),
+        )
+    ),
+    ("FLWSECK", "(?:_TEST)?-[a-h0-9]{12}", "(?:_TEST)?-[a-h0-9]{12,32}-X"),
+    ("LTAI", "[A-Za-z0-9]{12}", "[A-Za-z0-9]{12,24}"),
+    ("SK", "[a-f0-9]{32}", "[a-f0-9]{32}"),
+    (
+        "access-",
+        "[a-z]{7,11}-[a-f0-9]{8}-",
+        "(?:sandbox|development|production)-[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}",
+    ),
+    (r"dp\.", r"[a-z]{2,5}\.[A-Za-z0-9]{16}", r"(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9]{40,}+"),
+    ("dt0", r"[a-z][0-9]{2}\.[A-Z0-9]{24}\.", r"[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    ("pat", r"[A-Za-z0-9]{14}\.[a-f0-9]{16}", r"[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
+    (r"pat\.", r"[A-Za-z0-9_-]{22}\.[a-f0-9]{16}", r"[A-Za-z0-9_-]{22}\.[a-f0-9]{24}\.[A-Za-z0-9]{20}"),
+    ("pat-", "[a-z]{2}[0-9]-[a-f0-9]{8}-", "[a-z]{2}[0-9]-[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}"),
+    ("re_", "[A-Za-z0-9]{8}_[A-Za-z0-9]{16}", "[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
+    ("rzp_", "[a-z]{4}_[A-Za-z0-9]{14}", "(?:live|test)_[A-Za-z0-9]{14}"),
+    (r"sk\.eyJ", "[A-Za-z0-9_-]{16}", r"[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{20,}+"),
+    (r"v1\.0-", "[a-f0-9]{24}-[a-f0-9]{16}", "[a-f0-9]{24}-[a-f0-9]{140,}+"),
+    ("1//0", "[A-Za-z0-9_-]{16}", "[A-Za-z0-9_-]{40,}+"),
+    ("2/", "[0-9]{16}/[0-9]{16}:", "[0-9]{16}/[0-9]{16}:[a-f0-9]{32}"),
+)
 
 _PEM_LINE = r"(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)"
 
@@ -221,9 +308,7 @@ SHAPES: Final = (
         r"hooks\.slack\.com/(?=[swt])",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<value>[A-Za-z0-9/_-]{20,}+)",
     ),
-    _shape(
-        "stripe_key", "k_(?=(?:live|test)_[A-Za-z0-9]{16})", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", back=(1,)
-    ),
+    _shape("stripe_key", "k_(?=(?:live|test)_[A-Za-z0-9]{16})", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", back=(1,)),
     _shape("stripe_key", "whsec_(?=[A-Za-z0-9+/]{24})", r"whsec_[A-Za-z0-9+/]{24,}+=*"),
     _shape(
         "api_key",
@@ -294,6 +379,42 @@ SHAPES: Final = (
         r"|nfp_[A-Za-z0-9]{36}|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{32,}+|rubygems_[a-f0-9]{48}|r8_[A-Za-z0-9]{37})"
         r"(?![A-Za-z0-9])",
         mixed,
+    ),
+    _shape(
+        "service_token",
+        tuple(f"{prefix}(?={tail})" for prefix, tail, _ in _ISSUED),
+        _ALONE + "(?:" + "|".join(f"{prefix}{whole}" for prefix, _, whole in _ISSUED) + r")(?![A-Za-z0-9])",
+        mixed,
+    ),
+    _shape("service_token", "-us(?=[0-9])", _ALONE + r"[a-f0-9]{32}-us[0-9]{1,2}(?![A-Za-z0-9])", mixed, back=(32,)),
+    _shape(
+        "service_token",
+        r"\.atlasv1\.(?=[A-Za-z0-9_=-]{40})",
+        _ALONE + r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}+",
+        back=(14,),
+    ),
+    _shape(
+        "discord_token",
+        r"\.(?=[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27})",
+        _ALONE + r"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])",
+        _is_mixed_case,
+        back=(26, 25, 24),
+    ),
+    _shape(
+        "webhook",
+        ("/api/webhooks/(?=[0-9]{17})", r"office\.com/webhookb2/(?=[A-Za-z0-9_@/.-]{60})"),
+        r"(?:/api/webhooks/[0-9]{17,20}/|office\.com/webhookb2/)(?P<value>[A-Za-z0-9_@/.-]{60,}+)",
+    ),
+    _shape(  # a private key in base64, as Kubernetes keeps it
+        "private_key",
+        "LS0tLS1CRUdJTi(?=B[A-Za-z0-9+/]{16})",
+        r"LS0tLS1CRUdJTiB(?:QUklWQVRF|SU0EgUFJJV|FQyBQUklWQ|EU0EgUFJJV|PUEVOU1NI|FTkNSWVBURUQ)[A-Za-z0-9+/]{16,}+=*+",
+    ),
+    _shape(  # the line of a .netrc
+        "password",
+        r"login(?=[ \t]{1,4}[!-~]{1,128}[ \t]{1,4}password[ \t]{1,4}[!-~]{4})",
+        r"login[ \t]{1,4}[!-~]{1,128}[ \t]{1,4}password[ \t]{1,4}(?P<value>[!-~]{4,256})",
+        is_password,
     ),
     _shape(
         "jwt",

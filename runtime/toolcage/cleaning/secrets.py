@@ -27,6 +27,7 @@ from toolcage.cleaning.secret_shapes import (
     NAME_ENDS,
     NAMED,
     NAMES,
+    NEXT_ASSIGNMENT,
     PASSWORD,
     PLACEHOLDER,
     SHAPES,
@@ -183,6 +184,9 @@ def _passwords(text: str, folded: bytes, regions: Sequence[Region]) -> Iterator[
         last = match.end()
         group = str(match.lastgroup)
         value = match[group]
+        if "\n" in text[end : match.start(group)] and NEXT_ASSIGNMENT.match(value):
+            last = end
+            continue
         if names_a_place(_shell_name(text, end), value):
             continue
         if PLACEHOLDER.match(value) is None if group != "value" else "[redacted:" not in value and is_password(value):

@@ -110,29 +110,29 @@ def _lex(text: str) -> tuple[list[str], frozenset[Label]]:
     """Words and labels in one pass. A word is exact only while there are no labels."""
     words: list[str] = []
     labels: set[Label] = set()
-    word: list[str] | None = None
+    word: list[str] = []  # its pieces; an empty piece makes a word too
     position, end = 0, len(text)
     while position < end:
         plain = _PLAIN_WORD.match(text, position)
         if plain is not None:
-            word = [*(word or ()), plain.group()]
+            word.append(plain.group())
             position = plain.end()
             continue
         character = text[position]
         if character in " \t":
-            if word is not None:
+            if word:
                 words.append("".join(word))
-            word = None
+            word.clear()
             position += 1
         elif character in "'\"":
             inner, position, found = _quoted(text, position)
-            word = [*(word or ()), inner]
+            word.append(inner)
             labels |= found
         else:
             labels |= _label(text, position)
-            word = [*(word or ()), character]
+            word.append(character)
             position += 1
-    if word is not None:
+    if word:
         words.append("".join(word))
     return words, frozenset(labels)
 
