@@ -28,5 +28,5 @@ def show_controls(text: str) -> tuple[str, int]:
     while control is not None:  # at most 64 kinds: replacing kind by kind is far cheaper than character by character
         count += text.count(control[0])
         text = text.replace(control[0], _SHOWN[control[0]])
-        control = CONTROLS.search(text, control.start())
+        control = CONTROLS.search(text, control.start()) if has_controls(text) else None
     return text, count

@@ -43,6 +43,7 @@ INVISIBLES = re.compile(f"[{_INVISIBLE_BMP}{_BEYOND}](?<=[{INVISIBLE_CLASS}])[{I
 _TO_CONTROLS = bytes(0 if (code < 0x20 and code not in (0x09, 0x0A)) or code == 0x7F else 0x20 for code in range(256))
 _HIDDEN_CLASS = f"{CONTROL_CLASS}{INVISIBLE_CLASS}\u2400-\u2421"
 _HIDDEN_CHARACTERS = re.compile(f"[{CONTROL_CLASS}{_INVISIBLE_BMP}\u2400-\u2421{_BEYOND}](?<=[{_HIDDEN_CLASS}])")
+_MAY_CONTROL = Sieve(f"[{CONTROL_CLASS}]")
 _MAY_HIDE = Sieve(f"[{CONTROL_CLASS}{READABLE_INVISIBLES}\u2400-\u2421]")
 
 # Every pattern begins with one class, which the engine scans for fast, and looks back at what it was.
@@ -109,7 +110,7 @@ def has_controls(text: str) -> bool:
     """Whether a control character stands in the text."""
     if text.isascii() and len(text) > 64:
         return b"\0" in text.encode().translate(_TO_CONTROLS)
-    return CONTROLS.search(text) is not None
+    return _MAY_CONTROL.may_hold(text) and CONTROLS.search(text) is not None
 
 
 def hides(text: str) -> bool:
@@ -129,10 +130,10 @@ def views(text: str, *, shown: bool = False) -> Iterator[View]:
     if not ("[" in text and "[U+" in text if shown and text.isascii() else hides(text)):
         yield View(text, text, None)
         return
-    bare = text.replace(_ESCAPE, "") if _ESCAPE in text and "[U+" not in text else text
-    if bare is not text and not _MAY_HIDE.may_hold(bare):  # coloured output: nothing but escapes hides anything
-        yield View(bare, text, _HIDDEN)
-        yield View(_without_colours(text) or _SEQUENCES.sub("", text), text, _SEQUENCES)
+    uncoloured = _without_colours(text) if _ESCAPE in text and "[U+" not in text else None
+    if uncoloured is not None and not _MAY_HIDE.may_hold(uncoloured):  # nothing but colours hides anything
+        yield View(text.replace(_ESCAPE, ""), text, _HIDDEN)
+        yield View(uncoloured, text, _SEQUENCES)
         return
     yield View(_without_hidden(text), text, _HIDDEN)
     if "\x1b" in text or "\u241b" in text or "\x9b" in text or "[U+009B]" in text:
@@ -149,15 +150,15 @@ def _without_hidden(text: str) -> str:
     return _HIDDEN_CHARACTERS.sub("", text) if _MAY_HIDE.may_hold(text) else text
 
 
-def _without_colours(text: str) -> str:
-    """What `_SEQUENCES` leaves where only escapes hide anything and all are of few kinds of colours; else nothing.
+def _without_colours(text: str) -> str | None:
+    """The text without the sequences that set a colour, if there are few kinds of them and no other escape.
 
-    No other sequence can begin within one of a colour."""
+    Where nothing else is hidden, that is what `_SEQUENCES` leaves: no sequence begins within one of a colour."""
     if _GONE in text:
-        return ""
+        return None
     for _ in range(_MOST_COLOURS):  # deleting one everywhere is far cheaper than a match at each
         colour = _COLOUR.search(text)
         if colour is None:
             break
         text = text.replace(colour[0], _GONE)  # what stood around it must not become a sequence
-    return "" if _ESCAPE in text else text.replace(_GONE, "")
+    return None if _ESCAPE in text else text.replace(_GONE, "")

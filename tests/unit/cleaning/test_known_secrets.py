@@ -151,3 +151,7 @@ def test_a_name_is_recognised_in_any_case_and_in_letters_that_fold_to_its_own(va
 
 def test_a_password_in_a_value_that_is_no_password_is_still_found() -> None:
     assert redact_secrets("password: [redacted:x] password: hunter2x")[1] == 1
+
+
+def test_a_password_behind_a_name_whose_value_was_redacted_is_still_found() -> None:
+    assert redact_secrets("API-KEY => [redacted:x]password: hunter2x")[0].endswith("password: [redacted:password]")
