@@ -2,9 +2,10 @@
 
 Danger: personal data of third parties that a role needs to compute with but not to see. Protects: the model, logs.
 
-An account number must have its country's length and pass mod 97 (ISO 13616); a card number must have an issuer's prefix
-and length and pass the Luhn test (ISO/IEC 7812); a telephone number must be international and grouped, or a word like
-"phone" must stand before it. So ids, times, versions and amounts stay. Names and postal addresses are not found here.
+An account number must have its country's length and pass mod 97 (ISO 13616); a card number must have an issuer's
+prefix and length and pass the Luhn test (ISO/IEC 7812); a telephone number must be international and grouped, or
+grouped as in North America, or a word like "phone" must stand before it. So ids, times, versions and amounts stay.
+Names and postal addresses are not found here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _LOCAL_END = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}\Z")
 
 # Begins at the first of the two check digits: digits are rare, and the engine scans for them fast.
 _IBAN_DIGIT = re.compile(r"[0-9](?<=[A-Za-z]{2}[0-9])(?<![A-Za-z0-9_][A-Za-z]{2}[0-9])[0-9]")
+_SCALED_PICTURE = re.compile(r"@[0-9](?:\.[0-9])?x\.(?:png|jpe?g|gif|webp|svg|avif)\Z", re.IGNORECASE)  # `icon@2x.png`
 _IBAN_LENGTHS: Final = MappingProxyType({
     pair[:2]: int(pair[2:])
     for pair in re.findall(
@@ -54,7 +56,9 @@ _ISSUERS: Final = (  # first and last prefix of the same length, and the lengths
 _GAP = r"(?:[ \u00a0./-]|[ \u00a0]?\(0?\)[ \u00a0]?|\)[ \u00a0/-]?|[ \u00a0/-]\()"
 _INTERNATIONAL = re.compile(rf"\+(?<![\w+]\+)\(?[1-9][0-9]{{0,3}}(?:{_GAP}[0-9]{{1,11}}){{1,6}}(?![\w]|[.,:/-]\d)")
 _UNGROUPED = re.compile(r"\+(?:(?<=[ \t\u00a0(:\"'>,;|=]\+)|(?<=\A\+))[1-9][0-9]{9,14}(?![\w]|[.,:/-]\d)")
-_BRACKETED = re.compile(r"\((?<![\w)]\()[2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ][0-9]{4}(?!\w)")
+_BRACKETED = re.compile(r"\((?<![\w)]\()[2-9][0-9]{2}\) ?[0-9]{3}[-. ][0-9]{4}(?![\w]|[.,:/-]\d)")
+_AMERICAN = re.compile(r"[2-9](?<![\w.,:/+-].)[0-9]{2}-[0-9]{3}-[0-9]{4}(?![\w]|[.,:/-]\d)")
+_WRITTEN_OUT: Final = (_INTERNATIONAL, _UNGROUPED, _BRACKETED, _AMERICAN)
 _CALLED = re.compile(
     r"(?<!redacted:)(?:(?<!\w)|(?=[电手電]))(?:tel(?:e(?:f(?:on[eo]?|oon)|phone))?|(?:tele)?phones?"
     r"(?:[ _-]?(?:number|no))?"
@@ -122,7 +126,7 @@ def _emails(text: str) -> Iterator[_Span]:
     position = 0
     for match in _DOMAIN.finditer(text):
         local = _LOCAL_END.search(text[max(position, match.start() - 64) : match.start()])
-        if local is not None:
+        if local is not None and not _SCALED_PICTURE.match(match[0]):
             position = match.end()
             yield match.start() - len(local[0]), position
 
@@ -162,7 +166,7 @@ def _passes_luhn(digits: str) -> bool:
 
 
 def _phones(text: str) -> Iterator[_Span]:
-    spans = [match.span() for pattern in (_INTERNATIONAL, _UNGROUPED, _BRACKETED) for match in pattern.finditer(text)]
+    spans = [match.span() for pattern in _WRITTEN_OUT for match in pattern.finditer(text)]
     lowered = text.encode("ascii", "replace").lower()
     for word in _CALLING_WORDS:
         for hit in word.finditer(lowered if isinstance(word.pattern, bytes) else text):

@@ -72,3 +72,9 @@ def test_a_line_without_a_text_is_a_usage_error_that_names_it(tmp_path: Path, co
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         load_texts(tmp_path / "none.jsonl")
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "marked.jsonl"
+    file.write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n{"text": "b"}\r\n')
+    assert load_texts(file) == ["a", "b"]
