@@ -29,7 +29,7 @@ from toolcage.types import JSON, OutputTerms
 
 _JUDGED_CHARACTERS: Final = 4 * 1024
 _LONG: Final = 1024
-_CHANGED: Final = frozenset("<>&[]")
+_MARKUP: Final = frozenset("<>&[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +178,8 @@ class _Cleaner:
         return next(filter(None, kinds), None)
 
     def _readings(self, key: str) -> tuple[str, ...]:
-        if key.isascii() and key.isprintable() and _CHANGED.isdisjoint(key):
-            return (key,)  # as most keys of a wide object: where something in it is redacted, it says nothing
+        if _MARKUP.isdisjoint(key):
+            return (key,)  # a sanitiser may leave a name of what was none; marks of other steps are no part of one
         return key, self._shown(key)
 
     def _shown(self, text: str) -> str:
