@@ -117,7 +117,9 @@ def hides(text: str) -> bool:
     """Whether the text holds a hidden character or the mark of one."""
     if "[" in text and "[U+" in text:
         return True
-    return has_controls(text) if text.isascii() else _HIDDEN_CHARACTERS.search(text) is not None
+    if text.isascii():
+        return has_controls(text)
+    return _MAY_HIDE.may_hold(text) and _HIDDEN_CHARACTERS.search(text) is not None
 
 
 def views(text: str, *, shown: bool = False) -> Iterator[View]:

@@ -21,6 +21,7 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from toolcage.facts.sieve import Sieve
@@ -485,12 +486,24 @@ PASSWORD: Final = re.compile(
     r"|(?P<value>[^\s\"'\\,;&<>`]{6,256}))"
 )
 
+
+def _readable(anchor: re.Pattern[bytes]) -> str:
+    """The anchor in the syntax of a sieve, which has no look-around: what follows it is part of it."""
+    return anchor.pattern.decode().replace("(?=", "(?:")
+
+
+@cache
+def sieve_of(anchor: re.Pattern[bytes]) -> Sieve:
+    """The sieve of one anchor of a shape: of many anchors a stretch of text holds few."""
+    return Sieve(f"(?-u){_readable(anchor)}")
+
+
 ANCHORED: Final = Sieve(
     "(?-u)"
     + "|".join(
-        f"(?i:{written})" if shape.folded else written
+        f"(?i:{_readable(anchor)})" if shape.folded else _readable(anchor)
         for shape in SHAPES
-        for written in (anchor.pattern.decode().replace("(?=", "(?:") for anchor in shape.anchors)
+        for anchor in shape.anchors
     )
     + rf"|(?i:{NAMED}{_ANY_ASSIGNED}{_MAY_BE_VALUE})",
     reach=LONGEST_ANCHORED,

@@ -34,6 +34,7 @@ from toolcage.cleaning.secret_shapes import (
     Shape,
     is_password,
     names_a_place,
+    sieve_of,
 )
 from toolcage.facts.known_values import find_known
 
@@ -159,7 +160,7 @@ def _replaced_all(text: str, letters: Mapping[str, str]) -> str:
 
 def _matches(shape: Shape, text: str, where: bytes, regions: Sequence[Region]) -> Iterator[Span]:
     last = 0
-    for anchor in _anchors(shape.anchors, where, regions):
+    for anchor in _of_shape(shape, where, regions):
         for back in shape.back:
             start = anchor.start() - back
             match = shape.pattern.match(text, start) if start >= last else None
@@ -203,11 +204,19 @@ def _shell_name(text: str, end: int) -> str:
     return ""
 
 
+def _of_shape(shape: Shape, where: bytes, regions: Sequence[Region]) -> Iterator[Match]:
+    """Where the anchors of a shape stand. Those that a region does not hold at all are not sought in it."""
+    for start, end in regions:
+        piece = where[start : end + LONGEST_ANCHORED].decode("ascii")
+        held = [anchor for anchor in shape.anchors if sieve_of(anchor).may_hold(piece)]
+        yield from _anchors(held, where, [(start, end)])
+
+
 def _anchors(anchors: Sequence[re.Pattern[bytes]], where: bytes, regions: Sequence[Region]) -> Iterator[Match]:
     """Where the anchors stand that begin in one of the regions, in order."""
     for start, end in regions:
-        found = (anchor.finditer(where, start, end + LONGEST_ANCHORED) for anchor in anchors)
-        for match in heapq.merge(*found, key=_begin) if len(anchors) > 1 else next(found):
+        found = [anchor.finditer(where, start, end + LONGEST_ANCHORED) for anchor in anchors]
+        for match in found[0] if len(found) == 1 else heapq.merge(*found, key=_begin):
             if match.start() >= end:
                 break
             yield match
