@@ -40,6 +40,7 @@ from toolcage.cleaning import StreamCleaner, clean_bytes, clean_json, neutralise
 from toolcage.cleaning.artifacts import artifact_name, media_type
 from toolcage.cleaning.injection import suspect
 from toolcage.cleaning.marks import CONTROLS
+from toolcage.cleaning.personal import PERSONAL
 from toolcage.cleaning.pipeline import clean_text
 from toolcage.cli.scan import judge_of
 from toolcage.errors import DeclarationError, PolicyError, Refused, ResourceError
@@ -52,6 +53,8 @@ from toolcage.line.parse import parse
 from toolcage.policy.load import load_role_text
 from toolcage.resources.load import read_resources
 from toolcage.screens import screen_facts
+from toolcage.screens.address import screen_header
+from toolcage.screens.shell import screen_argument, screen_environment
 from toolcage.strict_yaml import parse_document
 from toolcage.tools.admission import admit
 from toolcage.tools.base import ToolFailure, declaration_of
@@ -62,7 +65,7 @@ from toolcage.tools.openapi.document import parse_openapi
 from toolcage.tools.search_web import shown
 from toolcage.types import KINDS, OutputTerms, ToolDeclaration
 
-_TERMS = OutputTerms(max_bytes=1 << 20, redact=("secrets", "email"))
+_TERMS = OutputTerms(max_bytes=1 << 20, redact=("secrets", *sorted(PERSONAL)))
 _OPENS = re.compile(r"<[A-Za-z/!?]")
 _TOOL = ToolDeclaration(
     name="search",
@@ -108,6 +111,11 @@ def screening(raw: bytes) -> None:
                 screen_facts(facts)
             except Refused as refused:
                 _check(refused, "blocked")
+    for look in (screen_header, screen_argument, lambda value: screen_environment({value: value})):
+        try:
+            look(text)
+        except Refused as refused:
+            _check(refused, "blocked")
 
 
 def scanning(raw: bytes) -> None:

@@ -37,7 +37,7 @@ PIECES = [
     b"http://", b"https:", b"@", b"[::1]", b"127.1", b"0x7f", b":80", b"xn--", b"\xd0\xb0", b"\xc2\xad", b"#", b"?",
     b"<script>", b"<a href=", b"<!--", b"-->", b"</", b"'", b'"', b"&lt;", b"javascript:", b"<b", b">", b"](", b"![", b"]:",
     b"\x1b[31m", b"\x1b]8;;", b"\x07", b"\r", b"\n", b"\x00", b"\xe2\x80\x8b", b"\xe2\x80\xae", b"\xf3\xa0\x81\xa1", b"\xff", b"\xed\xa0\x80",
-    b"ignore previous instructions", b"password: ", b"AKIAIOSFODNN7EXAMPLE", b"-----BEGIN PRIVATE KEY-----", b"eyJhbGciOiJIUzI1NiJ9",
+    b"ignore previous instructions", b"password: ", b"DE89 3704 0044 0532 0130 00", b"4111 1111 1111 1111", b"+49 30 1234567", b"415-555-2671", b"a@b.example", b"SK", b"figd_", b"E'", b"--", b"AKIAIOSFODNN7EXAMPLE", b"-----BEGIN PRIVATE KEY-----", b"eyJhbGciOiJIUzI1NiJ9",
     b"SELECT ", b" FROM t", b";", b"--", b"/*", b"$$", b"(", b")", b"WITH a AS (", b"$(", b"`", b"|", b">", b"a=", b"def f(", b"lambda:",
     b'{"tool":"', b'","arguments":{', b"}}", b"[", b"]", b"1e400", b"-0", b"NaN", b"9007199254740993", b"\\ud800", b"null",
     b"    allow: [{}]\n", b"    deny:\n", b"      - q: ", b"&a ", b"*a", b"!!int ", b"|\n", b"{pattern: '^a$'}", b"extends: [x]\n", b"- ", b": ",

@@ -55,6 +55,7 @@ _ISSUERS: Final = (  # first and last prefix of the same length, and the lengths
 
 _GAP = r"(?:[ \u00a0./-]|[ \u00a0]?\(0?\)[ \u00a0]?|\)[ \u00a0/-]?|[ \u00a0/-]\()"
 _INTERNATIONAL = re.compile(rf"\+(?<![\w+]\+)\(?[1-9][0-9]{{0,3}}(?:{_GAP}[0-9]{{1,11}}){{1,6}}(?![\w]|[.,:/-]\d)")
+_NEXT = re.compile(_INTERNATIONAL.pattern.replace(r"(?<![\w+]\+)", ""))  # directly behind a number
 _UNGROUPED = re.compile(r"\+(?:(?<=[ \t\u00a0(:\"'>,;|=]\+)|(?<=\A\+))[1-9][0-9]{9,14}(?![\w]|[.,:/-]\d)")
 _BRACKETED = re.compile(r"\((?<![\w)]\()[2-9][0-9]{2}\) ?[0-9]{3}[-. ][0-9]{4}(?![\w]|[.,:/-]\d)")
 _AMERICAN = re.compile(r"[2-9](?<![\w.,:/+-].)[0-9]{2}-[0-9]{3}-[0-9]{4}(?![\w]|[.,:/-]\d)")
@@ -175,9 +176,12 @@ def _phones(text: str) -> Iterator[_Span]:
                 spans.append(called.span("value"))
     position = 0
     for start, end in sorted(spans):
-        if start >= position and _is_long_enough(text[start:end]):
+        while start >= position and _is_long_enough(text[start:end]):
             position = end
             yield start, end
+            if (glued := _NEXT.match(text, end)) is None:
+                break
+            start, end = glued.span()
 
 
 def _is_long_enough(written: str) -> bool:

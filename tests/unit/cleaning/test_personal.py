@@ -108,3 +108,8 @@ def test_a_word_that_cleaning_does_not_know_is_an_error_and_not_ignored() -> Non
 def test_what_was_redacted_is_counted_by_kind() -> None:
     findings = clean_text("a@b.example, 4111 1111 1111 1111, +49 30 1234567", OutputTerms(redact=ALL))[1]
     assert findings == {"email_redacted": 1, "card_redacted": 1, "phone_redacted": 1}
+
+
+def test_numbers_without_a_blank_between_are_all_redacted_at_once() -> None:
+    glued = "415-555-2671" + "+49 30 1234567" * 9
+    assert redact_personal(glued, ("phone",)) == ("[redacted:phone]" * 10, {"phone": 10})
