@@ -42,8 +42,8 @@ _ORDINARY: Final[tuple[tuple[str, ScanKind, Dialect], ...]] = (
     ("tool_output_benign", "secrets", "sqlite"),
 )
 _ON_THE_MODEL: Final = ("prompt_injection_direct", "prompt_injection_indirect", "jailbreak_prompts")
-_OWN_ATTACKS: Final = ("attacks", "direct", "indirect", "jailbreak")
-_OWN_ORDINARY: Final = ("benign", "ordinary")
+_OWN_ATTACKS: Final = ("attacks", "direct", "indirect", "jailbreak", "direct_2", "indirect_2", "jailbreak_2")
+_OWN_ORDINARY: Final = ("benign", "ordinary", "everyday", "about_models")
 _STEPS: Final = (0.4, 0.5, 0.6, 0.8, 1.25, 1.5, 2.0)
 
 
@@ -120,7 +120,7 @@ def _held_out_attacks(name: str) -> list[tuple[str, str]]:
     """The same inside ordinary output, but for those that stand in one already."""
     chance = random.Random(6)
     found = _held_out(name)
-    return found if name == "indirect" else [(heading, wrapped(text, chance)) for heading, text in found]
+    return found if name.startswith("indirect") else [(heading, wrapped(text, chance)) for heading, text in found]
 
 
 def _by_heading(texts: list[tuple[str, str]]) -> dict[str, str]:

@@ -45,21 +45,23 @@ STRENGTH: Final = 1.0
 ROUNDS: Final = 2
 STRONGEST: Final = 3
 LEAST_TEMPLATES: Final = 3
-LEAST_WEIGHT: Final = 0.04
+LEAST_WEIGHT: Final = 0.15
 HARD_RUNS_OF_LIBRARY: Final = 8000
 LIBRARY_WEIGHT: Final = 0.5
 MOST_SENTENCES: Final = 400
 SHARE_OF_LIBRARY: Final = 3  # one docstring in so many: they are many and alike
 SHARE_OF_FILES: Final = 5
+ONE_APART_OF: Final = 20
 MOST_OF_A_FILE: Final = 16384
-MOST_FALSE: Final = (0.015, 0.002)  # of our hard ordinary texts, beyond what the rules flag; of the documentation
+MOST_FALSE: Final = {"everyday": 0.01, "hard": 0.02, "library": 0.002}
+"""Of each kind of ordinary text, the share that wording may flag beyond what the rules do."""
+EVERYDAY: Final = "benign_everyday:"
 WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
 RESULTS: Final = Path(__file__).parent.parent / "benchmarks" / "results" / "injection.json"
 NOTICE: Final = (
     "Derived by scripts/train_injection.py from texts of this project and of the Python documentation (PSF-2.0). "
     "Single words, meanings, and pairs of them with a weight; no text is contained."
 )
-PLAIN, PLAIN_WEIGHT = "plain:", 2.0
 LIBRARY: Final = "library"
 HALVES: Final[tuple[Literal[0, 1], ...]] = (0, 1)
 Array = Any  # of numpy: its own types say no more about shapes
@@ -71,9 +73,7 @@ def own(kind: str, each: int) -> Iterator[Text]:
     for name in FILES[kind]:
         for half in HALVES:
             for heading, template, text in texts(name, each, half, half):
-                source = (
-                    f"{PLAIN}{heading}" if name in ("attacks.txt", "benign.txt") or "_plain" in heading else heading
-                )
+                source = f"{name.removesuffix('.txt')}:{heading}"
                 if has_slots(template):
                     yield source, template, text, half
                 elif half == 0:
@@ -81,12 +81,16 @@ def own(kind: str, each: int) -> Iterator[Text]:
 
 
 def ordinary() -> Iterator[Text]:
-    """Our own ordinary texts, half of them once more with an address, for an address is no attack; and Python's."""
+    """Our own ordinary texts, half of them once more with an address, for an address is no attack, and some with their
+    letters apart, for neither is that; and Python's."""
     chance = random.Random(5)  # noqa: S311 - the same every time is the point
     for source, template, text, half in own("benign", 3):
         yield source, template, text, half
         if _digest(text) % 2 == 0:
             yield source, template, with_address(text, chance), half
+        if _digest(text) % ONE_APART_OF == 1:
+            between = chance.choice((" ", ".", "-"))
+            yield source, template, "   ".join(between.join(word) for word in text.split()[:40]), half
     yield from python_documentation()
 
 
@@ -160,7 +164,6 @@ class Examples:
         templates: dict[tuple[str, str], int] = {}
         self.template = np.array([templates.setdefault(text[:2], len(templates)) for text in self.texts])
         self.weight = 1.0 / np.bincount(self.template)[self.template]
-        self.weight *= np.array([PLAIN_WEIGHT if text[0].startswith(PLAIN) else 1.0 for text in self.texts])
         self.half = np.array([text[3] for text in self.texts])
         self.library = np.array([text[0].startswith(LIBRARY) for text in self.texts])
 
@@ -248,15 +251,15 @@ class Judged:
     """What rules alone make of the texts that are judged, and what a model that has not seen them does."""
 
     def __init__(self, examples: Examples, scores: Array) -> None:
-        counted = examples.half != 0
+        counted = np.flatnonzero(examples.half != 0)
+        judged = [examples.texts[place] for place in counted]
         nothing = learned.Model(weights={}, bias=-1.0, low=0.0, high=1.0)
-        self.rules = np.array(
-            [suspect(one[2], nothing).score for one, count in zip(examples.texts, counted, strict=True) if count]
-        )
-        self.scores, self.weight = scores[counted], examples.weight[counted]
-        self.attack, self.library = examples.label[counted] == 1, examples.library[counted]
-        self.hard = ~self.attack & ~self.library
-        self.source = [one[0] for one, count in zip(examples.texts, counted, strict=True) if count]
+        self.rules = np.array([suspect(one[2], nothing).score for one in judged])
+        self.scores, self.weight, self.attack = scores[counted], examples.weight[counted], examples.label[counted] == 1
+        self.source = [one[0].partition(":")[0] for one in judged]
+        library = examples.library[counted]
+        everyday = np.array([one[0].startswith(EVERYDAY) for one in judged])
+        self.ordinary = {"everyday": everyday, "hard": ~self.attack & ~library & ~everyday, "library": library}
 
     def both(self, low: float, high: float) -> Array:
         return self.rules + np.where(self.scores > low, np.minimum(1.2, (self.scores - low) / (high - low)), 0.0) >= 1.0
@@ -266,26 +269,25 @@ class Judged:
 
     def borders(self) -> tuple[float, float]:
         """The two scores between which the signal grows: the most attacks at the false alarms that are allowed."""
-        by_rules = self.rules >= 1.0
-        hard = np.sort(self.scores[self.hard])
+        by_rules = {kind: self.share(self.rules >= 1.0, of) for kind, of in self.ordinary.items()}
+        hard = np.sort(self.scores[self.ordinary["hard"]])
         best = (-1.0, float(hard[-1]), float(hard[-1]) + 1.0)  # nothing is flagged by wording alone
         for low in np.quantile(hard, (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)):
-            for high in np.quantile(hard, np.linspace(0.96, 1.0, 81)):
-                flagged = self.both(low, high) if high > low else by_rules
-                more = self.share(flagged, self.hard) - self.share(by_rules, self.hard)
-                if more <= MOST_FALSE[0] and float(flagged[self.library].mean()) <= MOST_FALSE[1]:
+            for high in np.quantile(hard, np.linspace(0.94, 1.0, 121)):
+                flagged = self.both(low, high) if high > low else self.rules >= 1.0
+                if all(
+                    self.share(flagged, of) - by_rules[kind] <= MOST_FALSE[kind] for kind, of in self.ordinary.items()
+                ):
                     best = max(best, (self.share(flagged, self.attack), float(low), float(high)))
         return best[1], best[2]
 
     def table(self, low: float, high: float) -> dict[str, dict[str, float]]:
+        """Percent flagged, by file."""
         verdicts = {"rules": self.rules >= 1.0, "model": self.scores >= high, "both": self.both(low, high)}
         groups: dict[str, list[int]] = defaultdict(list)
         for place, source in enumerate(self.source):
-            kind = "attack" if self.attack[place] else "plain"
-            groups[f"{kind} {source if not self.library[place] else LIBRARY}"].append(place)
-            groups[f"{kind.upper()} all"].append(place)
-            if self.hard[place]:
-                groups["PLAIN hard"].append(place)
+            groups[source].append(place)
+            groups["all attacks" if self.attack[place] else "all ordinary"].append(place)
         figures = {}
         for group, places in sorted(groups.items()):
             of = np.array(places)

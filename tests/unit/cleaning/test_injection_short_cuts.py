@@ -13,7 +13,7 @@ from benchmarks.injection import sections, texts
 from benchmarks.screens import SPELLINGS
 
 from toolcage.cleaning import injection
-from toolcage.cleaning.injection import Suspicion, languages, learned, rules, spellings, suspect
+from toolcage.cleaning.injection import Suspicion, languages, learned, rules, spellings, suspect, unseen
 from toolcage.cleaning.injection.signals import Reading, Signal
 
 _DRAW = random.Random(11)
@@ -68,8 +68,9 @@ def _plainly(text: str) -> Suspicion:
     for whole in spellings.readings(text):
         reading = injection._news(whole, seen) if whole.name in injection._LINE_BY_LINE else whole
         signals = [*_by_every_hint(reading), *rules._shapes(reading)]
-        if reading.name in injection._IN_ITS_LANGUAGE:
+        if reading.name in injection._AS_WRITTEN:
             signals += injection._foreign(learned.sentences(reading.text))
+            signals += unseen.search(reading.text)
         if reading.name not in injection._SAME_SENTENCES:
             signals += _by_every_sentence(reading)
         found = injection._together(reading.name, signals)

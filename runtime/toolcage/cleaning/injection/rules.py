@@ -301,6 +301,11 @@ _RULES: Final = tuple(
 _HINTS: Final = tuple(sorted({hint for rule in _RULES for hint in rule.hints}))
 
 _FORGETS: Final = re.compile(r"forget|vergi(?:ss|ß)|vergess|vergeet|oubli|olvid|dimentic|esque[cç]|забуд|zapom|unut|glöm|glem|lupa")
+# People take back what they said themselves: to each other, and to a model that heard nothing of them before.
+_TAKEN_BACK: Final = re.compile(
+    r"\bwhat i(?:['\u2019]ve| have| had)? (?:just )?(?:said|wrote|told|asked|sent)"
+    r"|\bmy (?:last|previous|earlier|first|other) (?:e-?mail|mail|message|note|post|comment|letter|text)"
+)
 _NOT_BEFORE: Final = re.compile(r"(?:\b(?:not|don['\u2019]?t|never|n['\u2019]|ne|no|non|não|nao|nie|не|niet|inte|ikke|jangan)\s{0,2}(?:(?:se|te|lo|vous|ever|to) )?)\Z")
 _NOT_AFTER: Final = re.compile(r"[^.!?\n]{0,16}\b(?:nicht|niet|inte|ikke|nie)\b")
 
@@ -417,7 +422,7 @@ def _signal(text: str, rule: _Rule, position: int, found: str) -> Signal:
     weight = rule.weight
     if _is_quoted(text, position, position + len(found)):
         weight *= _QUOTED
-    elif rule.name == "override" and _is_reported(text, position, found):
+    elif rule.name == "override" and (_TAKEN_BACK.search(found) or _is_reported(text, position, found)):
         weight *= _REPORTED
     return Signal(name=rule.name, weight=round(weight, 3), excerpt=found[:LONGEST_EXCERPT], position=position)
 
