@@ -67,6 +67,13 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      r"|re.?sum.|web ?page|page|table|document|email|article|text|data|file|content|results?|question|request|task|user)"
      r"\b[^.!?\n]{0,40}?\W(?:and|just|instead|then|but|the)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?(?:state|say|write|print|output|reply"
      r"|respond|answer|tell|sum|return|report|claim|conclude|send|do)\b"),
+    ("override", 1.0, "ignor|oubli|vergiss|vergess|olvid|dimentic|esque",
+     r"(?:ignore[zr]?|ignor(?:a|en|ate)|ignorier(?:e|en sie|t)|oublie[zr]?|vergiss|vergessen sie|olvid(?:a|e|en)|dimentica(?:te)?|esque[cç]a)\W{1,3}"
+     r"(?:l['\u2019]|(?:la|le|les|cett?e?|den|die|das|diesen?|dieses|el|los|las|est[aeo]s?|il|lo|gli|quest[aeo]|[oa]s?|ess[ae])\W{1,3})"
+     r"(?:fonction|code|page|tableau|document|texte|courriel|e-?mail|question|demande|tâche|funktion|seite|tabelle|dokument|text|frage|aufgabe"
+     r"|función|código|página|tabla|documento|texto|correo|pregunta|tarea|funzione|codice|pagina|tabella|testo|domanda|compito|função|tabela|pergunta|tarefa)"
+     r"\b[^.!?\n]{0,40}?\W(?:et|und|y|e)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?(?:di(?:s|tes|ga|gan|te|ci)?|indique[zr]?|indica|réponde?[zs]|écri[sv]\w{0,2}|affirme[zr]?"
+     r"|sage?|schreibe?|antworte|gibt?|respond[ae]n?|escrib[ae]|rispond[ia]|scriv[ia]|escreva|afirme)\b\W{1,3}(?:que|che|dass)\b"),
     ("override", 0.7, "supersede|override|overrule|take precedence|takes precedence|replaces all",
      rf"(?:supersedes?|overrid(?:es?|ing)|overrules?|takes? precedence over|replaces? all){_W}{{0,4}}?\W{{1,3}}{_OLD}?{_W}{{0,2}}?\W{{1,3}}{_ORDERS}"),
     ("override", 0.8, "new instruction|new task|new directive|new order|updated instruction|real instruction|actual instruction|"
