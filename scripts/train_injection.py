@@ -3,8 +3,8 @@
     .venv/bin/pip install -e '.[train]'
     .venv/bin/python scripts/train_injection.py [--by template|source] [--write]
 
-Attacks: benchmarks/injection/attacks*.txt. Ordinary text: benchmarks/injection/benign*.txt, and Python's own source,
-documentation and docstrings (PSF-2.0). No public set of attacks is read here: those, and `held_out_*.txt` of the same
+Attacks: benchmarks/injection/attacks*.txt. Ordinary text: benchmarks/injection/benign*.txt, this project's pages, and
+Python's own source, documentation and docstrings (PSF-2.0). No public set of attacks is read here: those, and `held_out_*.txt` of the same
 folder, are for measuring alone (`make bench-screens`). `weights.json` is derived from what is read.
 
 Five folds. `--by template` (a line of our files with all its fillings stays together) is what sets the borders; `--by
@@ -53,7 +53,7 @@ SHARE_OF_LIBRARY: Final = 3  # one docstring in so many: they are many and alike
 SHARE_OF_FILES: Final = 5
 ONE_APART_OF: Final = 20
 MOST_OF_A_FILE: Final = 16384
-MOST_FALSE: Final = {"everyday": 0.01, "hard": 0.02, "library": 0.002}
+MOST_FALSE: Final = {"everyday": 0.015, "hard": 0.03, "library": 0.004}
 """Of each kind of ordinary text, the share that wording may flag beyond what the rules do."""
 EVERYDAY: Final = "benign_everyday:"
 WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
@@ -91,7 +91,16 @@ def ordinary() -> Iterator[Text]:
         if _digest(text) % ONE_APART_OF == 1:
             between = chance.choice((" ", ".", "-"))
             yield source, template, "   ".join(between.join(word) for word in text.split()[:40]), half
+    yield from own_documentation()
     yield from python_documentation()
+
+
+def own_documentation() -> Iterator[Text]:
+    """This project's pages, section by section."""
+    root = Path(__file__).parent.parent
+    for path in [*sorted(root.glob("*.md")), *sorted(root.glob("docs/**/*.md"))]:
+        for section in path.read_text(encoding="utf-8").split("\n## "):
+            yield f"{LIBRARY}:{path.stem}", f"{path.stem}/{section.partition(chr(10))[0]}", section, -1
 
 
 def python_documentation() -> Iterator[Text]:
