@@ -4,8 +4,9 @@
     .venv/bin/python scripts/train_injection.py [--by template|source] [--write]
 
 Attacks: benchmarks/injection/attacks*.txt. Ordinary text: benchmarks/injection/benign*.txt, this project's pages, and
-Python's own source, documentation and docstrings (PSF-2.0). No public set of attacks is read here: those, and `held_out_*.txt` of the same
-folder, are for measuring alone (`make bench-screens`). `weights.json` is derived from what is read.
+Python's own source, documentation and docstrings (PSF-2.0). No public set of attacks is read here: those, and
+`held_out_*.txt` of the same folder, are for measuring alone (`make bench-screens`). `weights.json` is derived from what
+is read.
 
 Five folds. `--by template` (a line of our files with all its fillings stays together) is what sets the borders; `--by
 source` leaves whole headings out, a harder question. Half of what fills a template's slots is kept for judging: else a
