@@ -52,7 +52,7 @@ LIBRARY_WEIGHT: Final = 0.5
 MOST_SENTENCES: Final = 400
 SHARE_OF_LIBRARY: Final = 3  # one docstring in so many: they are many and alike
 SHARE_OF_FILES: Final = 5
-ONE_APART_OF: Final = 20
+ONE_SPELLED_OF: Final = 20
 MOST_OF_A_FILE: Final = 16384
 MOST_FALSE: Final = {"everyday": 0.0125, "hard": 0.025, "library": 0.004}
 """Of each kind of ordinary text, the share that wording may flag beyond what the rules do."""
@@ -83,15 +83,17 @@ def own(kind: str, each: int) -> Iterator[Text]:
 
 def ordinary() -> Iterator[Text]:
     """Our own ordinary texts, half of them once more with an address, for an address is no attack, and some with their
-    letters apart, for neither is that; and Python's."""
+    letters apart or in leetspeak, for neither is that; and Python's."""
     chance = random.Random(5)  # noqa: S311 - the same every time is the point
     for source, template, text, half in own("benign", 3):
         yield source, template, text, half
         if _digest(text) % 2 == 0:
             yield source, template, with_address(text, chance), half
-        if _digest(text) % ONE_APART_OF == 1:
+        if _digest(text) % ONE_SPELLED_OF == 1:
             between = chance.choice((" ", ".", "-"))
             yield source, template, "   ".join(between.join(word) for word in text.split()[:40]), half
+        if _digest(text) % ONE_SPELLED_OF == 2:
+            yield source, template, text.translate(str.maketrans("aeiost", "4310$7")), half
     yield from own_documentation()
     yield from python_documentation()
 
