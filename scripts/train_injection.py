@@ -38,6 +38,7 @@ from sklearn.linear_model import LogisticRegression
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.injection import FILES, has_slots, texts, with_address
+from benchmarks.screens import SPELLINGS
 
 from toolcage.cleaning.injection import learned, suspect
 
@@ -93,7 +94,7 @@ def ordinary() -> Iterator[Text]:
             between = chance.choice((" ", ".", "-"))
             yield source, template, "   ".join(between.join(word) for word in text.split()[:40]), half
         if _digest(text) % ONE_SPELLED_OF == 2:
-            yield source, template, text.translate(str.maketrans("aeiost", "4310$7")), half
+            yield source, template, SPELLINGS["leet"](text), half
     yield from own_documentation()
     yield from python_documentation()
 

@@ -54,8 +54,9 @@ _ISSUERS: Final = (  # first and last prefix of the same length, and the lengths
 )  # fmt: skip
 
 _GAP = r"(?:[ \u00a0./-]|[ \u00a0]?\(0?\)[ \u00a0]?|\)[ \u00a0/-]?|[ \u00a0/-]\()"
-_INTERNATIONAL = re.compile(rf"\+(?<![\w+]\+)\(?[1-9][0-9]{{0,3}}(?:{_GAP}[0-9]{{1,11}}){{1,6}}(?![\w]|[.,:/-]\d)")
-_NEXT = re.compile(_INTERNATIONAL.pattern.replace(r"(?<![\w+]\+)", ""))  # directly behind a number
+_GROUPED = rf"\(?[1-9][0-9]{{0,3}}(?:{_GAP}[0-9]{{1,11}}){{1,6}}(?![\w]|[.,:/-]\d)"
+_INTERNATIONAL = re.compile(rf"\+(?<![\w+]\+){_GROUPED}")
+_NEXT = re.compile(rf"\+{_GROUPED}")  # directly behind a number
 _UNGROUPED = re.compile(r"\+(?:(?<=[ \t\u00a0(:\"'>,;|=]\+)|(?<=\A\+))[1-9][0-9]{9,14}(?![\w]|[.,:/-]\d)")
 _BRACKETED = re.compile(r"\((?<![\w)]\()[2-9][0-9]{2}\) ?[0-9]{3}[-. ][0-9]{4}(?![\w]|[.,:/-]\d)")
 _AMERICAN = re.compile(r"[2-9](?<![\w.,:/+-].)[0-9]{2}-[0-9]{3}-[0-9]{4}(?![\w]|[.,:/-]\d)")

@@ -129,6 +129,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 # Letters beyond ASCII that a pattern without regard to case takes for ASCII ones.
 _FOLDED_LETTERS = {"\u212a": "k", "\u017f": "s", "\u0130": "i", "\u0131": "i"}
 
+
 def _search(text: str, exact: Sequence[str], shapes: bool) -> Iterator[Span]:
     """Works on an image of the text in which every character is one byte, so that places are the same in both."""
     image = text.encode("ascii", "replace")
