@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Sequence
 
 from toolcage.facts.sieve import Sieve
 
@@ -51,6 +52,7 @@ _CANDIDATE = re.compile(
     rf"[{_OPENERS}\[\uff3b](?:(?<=[{_OPENERS}])[{_OPENERS}]?[^{_OPENERS}{_CLOSERS}\n]{{1,130}}[{_CLOSERS}]{{1,2}}"
     r"|(?<=[\[\uff3b])[^\[\]\uff3b\uff3d\n]{1,30}[\]\uff3d])"
 )
+_LONGEST_CANDIDATE = 136
 _MARKERS = re.compile(r"[<>\[\]]")
 
 # The beginning of every frame, and everything in brackets that is not all ASCII. Python's case of `i` is wider.
@@ -78,7 +80,8 @@ def _enclosed(opener: str, closer: str, neither: str) -> str:
 _LOOKALIKES = Sieve(
     _enclosed(f"[{_OPENERS}]", f"[{_CLOSERS}]", rf"[^{_OPENERS}{_CLOSERS}\n]")
     + "|"
-    + _enclosed(r"[\[\uff3b]", r"[\]\uff3d]", r"[^\[\]\uff3b\uff3d\n]")
+    + _enclosed(r"[\[\uff3b]", r"[\]\uff3d]", r"[^\[\]\uff3b\uff3d\n]"),
+    reach=_LONGEST_CANDIDATE,
 )
 
 
@@ -103,13 +106,25 @@ def show_delimiters(text: str) -> tuple[str, int]:
 
     if ("<" in text or "[" in text) and _may_hold_frame(text):
         text = _BRACKETS.sub(show, _TAGS.sub(show, text))
-    if not text.isascii() and _LOOKALIKES.may_hold(text):
-        text = _CANDIDATE.sub(show_lookalike, text)
+    if not text.isascii():
+        text = _replaced(text, _LOOKALIKES.regions(text), show_lookalike)
     may_begin = "\n\n" in text or text[:1] in ("H", "A", "\n")
     if may_begin and ("Human:" in text or "Assistant:" in text):
         text, turns = _LEGACY_TURN.subn(r"‹\1›", text)
         count += turns
     return text, count
+
+
+def _replaced(text: str, regions: Sequence[tuple[int, int]], show: Callable[[re.Match[str]], str]) -> str:
+    """The text with what `show` makes of each candidate that begins in one of the regions."""
+    pieces, position = [], 0
+    for start, end in regions:
+        for match in _CANDIDATE.finditer(text, max(start, position), end + _LONGEST_CANDIDATE):
+            if match.start() >= end:
+                break
+            pieces += [text[position : match.start()], show(match)]
+            position = match.end()
+    return "".join([*pieces, text[position:]]) if pieces else text
 
 
 def _may_hold_frame(text: str) -> bool:

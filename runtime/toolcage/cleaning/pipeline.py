@@ -4,8 +4,9 @@ decode → window → controls → invisible characters → (`html: clean`) → 
 → markup → size. Characters come first because they hide everything else; secrets before structure because structure
 rewrites text; size last because a cut must not halve a key.
 
-The steps are repeated until nothing changes (in practice: once more than needed), so what one step uncovers another
-still sees, and cleaning cleaned text changes nothing. The exception is `html: escape`, which escapes what it is given.
+The steps are repeated until nothing changes (in practice: once more than needed, around what was changed), so what one
+step uncovers another still sees, and cleaning cleaned text changes nothing. The exception is `html: escape`, which
+escapes what it is given.
 Nothing here raises, whatever the text is, and every step is linear in it.
 """
 
@@ -25,6 +26,7 @@ from toolcage.cleaning.injection import suspect
 from toolcage.cleaning.markdown import part_links
 from toolcage.cleaning.personal import PERSONAL, redact_personal
 from toolcage.cleaning.secrets import redact_secrets
+from toolcage.cleaning.surroundings import around_changes
 from toolcage.cleaning.truncate import cut, join, window, without_broken_end, without_broken_start
 from toolcage.cleaning.unicode import show_invisibles
 from toolcage.types import OutputTerms
@@ -98,9 +100,15 @@ def _settled(text: str, terms: OutputTerms, exact: Sequence[str]) -> tuple[str, 
         visible = _characters(text, findings)
         text = _structure(visible, terms, exact, findings)
         # What `_characters` made it would make again: if nothing after it changed anything, nothing will.
-        if text == visible:
+        if text == visible or _changes_no_more(visible, text, terms, exact):
             break
     return text, findings
+
+
+def _changes_no_more(before: str, after: str, terms: OutputTerms, exact: Sequence[str]) -> bool:
+    """Whether nothing is left to do around what was done: another look at the whole text would be for nothing."""
+    around = None if terms.html == "clean" else around_changes(before, after, exact)
+    return around is not None and _structure(_characters(around, Counter()), terms, exact, Counter()) == around
 
 
 def _finished(text: str, terms: OutputTerms, findings: Counter[str]) -> tuple[str, Counter[str]]:

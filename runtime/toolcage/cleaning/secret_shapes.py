@@ -19,7 +19,7 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -416,14 +416,20 @@ def sieve_of(anchor: re.Pattern[bytes]) -> Sieve:
     return Sieve(f"(?-u){_readable(anchor)}")
 
 
-ANCHORED: Final = Sieve(
-    "(?-u)"
-    + "|".join(
+_BY_A_DOT: Final = "discord_token"
+
+
+def _anchors(shapes: Iterable[Shape]) -> str:
+    return "(?-u)" + "|".join(
         f"(?i:{_readable(anchor)})" if shape.folded else _readable(anchor)
-        for shape in SHAPES
+        for shape in shapes
         for anchor in shape.anchors
     )
-    + rf"|(?i:{NAMED}{_ANY_ASSIGNED}{_MAY_BE_VALUE})",
+
+
+ANCHORED: Final = Sieve(
+    _anchors(shape for shape in SHAPES if shape.name != _BY_A_DOT) + rf"|(?i:{NAMED}{_ANY_ASSIGNED}{_MAY_BE_VALUE})",
+    _anchors(shape for shape in SHAPES if shape.name == _BY_A_DOT),
     reach=LONGEST_ANCHORED,
 )
 """Over the text as ASCII; what a pattern without regard to case takes for an ASCII letter must be one."""

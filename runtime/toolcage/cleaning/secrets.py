@@ -36,6 +36,7 @@ from toolcage.cleaning.secret_shapes import (
     names_a_place,
     sieve_of,
 )
+from toolcage.cleaning.surroundings import around_changes
 from toolcage.facts.known_values import find_known
 
 Span = tuple[int, int, str]
@@ -60,7 +61,10 @@ def redact_secrets(
         if number >= _PLAIN_PASSES:  # keys glued to each other, each of which uncovers one more: the whole word goes
             spans = _widened(text, spans)
         total += len(spans)
-        text = replaced(text, spans)
+        text, before = replaced(text, spans), text
+        around = around_changes(before, text, exact)
+        if around is not None and not find_secrets(around, exact, shapes=shapes, shown=shown):
+            break
     return text, total
 
 

@@ -31,19 +31,22 @@ _IS_READABLE: Final = _holding("")
 
 
 class Sieve:
-    """One pattern, compiled when first used. No match of it may be longer than `reach` characters."""
+    """Patterns, compiled when first used. No match of them may be longer than `reach` characters.
 
-    def __init__(self, pattern: str, *, reach: int = 0) -> None:
-        self._pattern = pattern
+    One is the rule. The engine builds the states of its automaton as it meets them and keeps so many; two patterns
+    that begin everywhere and go on for long have a state for each pair of places, and are better asked about apart."""
+
+    def __init__(self, *patterns: str, reach: int = 0) -> None:
+        self._patterns = patterns
         self._reach = reach
 
     @cached_property
-    def _holds(self) -> Callable[[str], bool]:
-        return _holding(self._pattern)
+    def _each(self) -> tuple[Callable[[str], bool], ...]:
+        return tuple(map(_holding, self._patterns))
 
     def may_hold(self, text: str) -> bool:
-        """Whether the pattern matches somewhere in the text, or the text cannot be read."""
-        return self._holds(text) or not _IS_READABLE(text)
+        """Whether a pattern matches somewhere in the text, or the text cannot be read."""
+        return any(holds(text) for holds in self._each) or not _IS_READABLE(text)
 
     def regions(self, text: str) -> list[tuple[int, int]]:
         """Stretches of the text, in order and apart, in which every match begins."""
