@@ -1,7 +1,7 @@
 # The commands of this checkout. `make demo` and `make test` are the two that a newcomer needs; each does its own set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-servers test-unit test-long lint bench bench-screens bench-browser bench-peers bench-agentdojo hostile soak fuzz images clean
+.PHONY: help setup demo test test-servers test-unit test-long lint bench bench-screens bench-injection-others bench-browser bench-peers bench-agentdojo hostile soak fuzz images clean
 
 help: ## show these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ bench: setup ## what a call costs, against a plain `docker run`
 bench-screens: ## screens, detectors and cleaners over the shared corpora: caught, missed, false alarms
 	@scripts/setup.sh --without-engine
 	@.venv/bin/python -m benchmarks screens
+
+bench-injection-others: ## the injection detector over texts of other projects, fetched as data and not kept
+	@.venv/bin/python -m benchmarks injection_of_others
 
 bench-browser: ## the shared HTML corpus rendered in headless Chromium: scripts, dialogs, requests, lost text
 	@scripts/setup.sh --without-engine

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import audit, browser, call, cleaning, decision, importing, pool, portal, screens
+from benchmarks import audit, browser, call, cleaning, decision, importing, injection_of_others, pool, portal, screens
 from benchmarks.machine import machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -27,7 +27,11 @@ SERIES: dict[str, Callable[[], dict[str, Any]]] = {
     "portal": portal.run,
     "audit": audit.run,
 }
-ON_REQUEST: dict[str, Callable[[], dict[str, Any]]] = {"screens": screens.run, "browser": browser.run}
+ON_REQUEST: dict[str, Callable[[], dict[str, Any]]] = {
+    "screens": screens.run,
+    "browser": browser.run,
+    "injection_of_others": injection_of_others.run,
+}
 
 
 def main() -> None:

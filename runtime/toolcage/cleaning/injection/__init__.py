@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from toolcage.cleaning.injection import languages, learned, rules, spellings, unseen
+from toolcage.cleaning.injection import languages, learned, rules, spellings, unseen, wording
 from toolcage.cleaning.injection.signals import LONGEST_EXCERPT, SUSPECT_SCORE, Reading, Signal, Suspicion
 
 __all__ = ["SUSPECT_SCORE", "Signal", "Suspicion", "suspect"]
@@ -45,7 +45,7 @@ def suspect(text: str, model: learned.Model | None = None) -> Suspicion:
         reading = _news(whole, seen) if whole.name in _LINE_BY_LINE else whole
         signals = list(rules.search(reading))
         if reading.name not in _SAME_SENTENCES:
-            sentences = learned.sentences(reading.text)
+            sentences = wording.sentences(reading.text)
             if reading.name in _AS_WRITTEN:
                 signals += _foreign(sentences)
                 signals += unseen.search(reading.text)

@@ -79,8 +79,13 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("override", 0.8, "new instruction|new task|new directive|new order|updated instruction|real instruction|actual instruction|"
      "following instruction|revised instruction",
      r"(?:new|updated|real|actual|revised|following)\W{1,3}(?:system\W{1,3}|important\W{1,3}|urgent\W{1,3}|priority\W{1,3})?"
-     r"(?:instructions?|directives?|orders?|task)\b(?:\s{0,3}[:\]>]|\W{1,3}(?:for you|for the (?:ai|assistant|model|agent)|are as"
+     r"(?:instructions?|directives?|orders?|task)\b(?:\s{0,3}[:\]>]|\W{1,3}(?:for you|(?:for|to) (?:the )?(?:ai|chat|assistant|model|agent)|are as"
      r" follows|must be|instead))"),
+    ("override", 0.8, "your new", r"\byour new (?:task|goal|objective|instructions?|directives?|mission|purpose|prime directive)s? (?:is|are)\b(?: to\b|\s?:| as follows)"),
+    ("conditional", 0.8, "told to|asked to|requested to|instructed to|prompted to",
+     r"\b(?:if|when(?:ever)?|in case|every time|each time|once) you(?: are|'re|\u2019re| get| ever get)? (?:being |ever )?(?:told|asked|requested|instructed|prompted) to"
+     r" (?:summari[sz]e|answer|translate|respond|reply|describe|analy[sz]e|process|rewrite|explain|classify|rate|evaluate|condense|paraphrase)\b"
+     r"[^.!?\n]{0,80}\b(?:instead|also|make sure|be sure|always|only|you must|you should|include|add|append|say|state|reply|respond|write|output|print|send)\b"),
     ("override", 0.9, "before you can|after you do that|strictly adhere|first before|before answering|before responding|"
      "before continuing|prior to answering|adhere to",
      r"(?:before you (?:can )?(?:solve|continue|complete|finish|proceed|answer|do)[^.\n]{0,60}(?:please|you must|first|need to"
