@@ -44,9 +44,11 @@ _ORDINARY: Final[tuple[tuple[str, ScanKind, Dialect], ...]] = (
 _ON_THE_MODEL: Final = ("prompt_injection_direct", "prompt_injection_indirect", "jailbreak_prompts")
 _OWN_ATTACKS: Final = (
     "attacks", "direct", "indirect", "jailbreak", "direct_2", "indirect_2", "jailbreak_2",
-    "direct_3", "indirect_3", "jailbreak_3",
+    "direct_3", "indirect_3", "jailbreak_3", "direct_4", "indirect_4", "jailbreak_4",
 )  # fmt: skip
-_OWN_ORDINARY: Final = ("benign", "ordinary", "everyday", "about_models", "everyday_2", "about_models_2")
+_OWN_ORDINARY: Final = (
+    "benign", "ordinary", "everyday", "about_models", "everyday_2", "about_models_2", "everyday_3", "about_models_3",
+)  # fmt: skip
 _STEPS: Final = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 2.0)
 
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-UNITS: Final = 16
-EPOCHS: Final = 2
+UNITS: Final = 32
 BATCH: Final = 512
 RATE: Final = 3e-3
 DECAY: Final = 1e-2

@@ -42,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.injection import FILES, has_slots, texts, with_address
 from benchmarks.screens import SPELLINGS
-from hidden_layer import BATCH, EPOCHS, Layer, Trainer
+from hidden_layer import BATCH, Layer, Trainer
 
 from toolcage.cleaning.injection import learned, suspect, wording
 
@@ -57,7 +57,11 @@ LOOKS_FROM: Final = 0.0
 UNSEEN: Final = -20.0
 """The score of a text of which they look at nothing."""
 LEAST_TEMPLATES_OF_UNITS: Final = 8
-STRONGEST_OF_ORDINARY: Final = 4
+STRONGEST_FOR_UNITS: Final = (3, 1)
+"""Runs of an attack by epoch: at first some may be what an attack stands in, later the units know better."""
+STRONGEST_OF_ORDINARY: Final = 2
+LIBRARY_RUNS_FOR_UNITS: Final = 20_000
+LIBRARY_WEIGHT_FOR_UNITS: Final = 2.0
 WIDTHS: Final = (1.0, 2.0, 3.0, 4.0, 6.0)
 HARD_RUNS_OF_LIBRARY: Final = 8000
 LIBRARY_WEIGHT: Final = 0.5
@@ -66,7 +70,7 @@ SHARE_OF_LIBRARY: Final = 3  # one docstring in so many: they are many and alike
 SHARE_OF_FILES: Final = 5
 ONE_SPELLED_OF: Final = 20
 MOST_OF_A_FILE: Final = 16384
-MOST_FALSE: Final = {"everyday": 0.008, "hard": 0.025, "library": 0.006}
+MOST_FALSE: Final = {"everyday": 0.0075, "hard": 0.03, "library": 0.01}
 """Of each kind of ordinary text, the share that wording may flag beyond what the rules do."""
 EVERYDAY: Final = "benign_everyday:"
 WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
@@ -221,9 +225,10 @@ class Stages:
 
     def scores(self, runs: Array) -> Array:
         """What the detector makes of each run."""
-        looked = np.flatnonzero(runs @ self.weights + self.bias >= LOOKS_FROM)
+        by_weights = runs @ self.weights + self.bias
+        looked = np.flatnonzero(by_weights >= LOOKS_FROM)
         found = np.full(runs.shape[0], UNSEEN)
-        found[looked] = self.layer.scores(runs[looked][:, self.known])
+        found[looked] = (by_weights[looked] + self.layer.scores(runs[looked][:, self.known])) / 2
         return found
 
 
@@ -233,24 +238,24 @@ def train(examples: Examples, kept: Array) -> Stages:
     weights[np.abs(weights) < LEAST_WEIGHT] = 0
     known = np.flatnonzero(_templates_with(examples, kept) >= LEAST_TEMPLATES_OF_UNITS)
     scores = examples.runs @ weights + bias
-    for epoch in range(EPOCHS):
-        chosen, label, weight = _runs_for_units(examples, kept, scores)
+    for epoch in range(len(STRONGEST_FOR_UNITS)):
+        chosen, label, weight = _runs_for_units(examples, kept, scores, STRONGEST_FOR_UNITS[epoch])
         if epoch == 0:
-            trainer = Trainer(len(known), EPOCHS * (len(chosen) // BATCH))
+            trainer = Trainer(len(known), len(STRONGEST_FOR_UNITS) * (len(chosen) // BATCH))
         trainer.epoch(examples.runs[chosen][:, known].tocsr(), label, weight)
         scores = trainer.layer.scores(examples.runs[:, known])
     return Stages(weights, bias, known, trainer.layer)
 
 
-def _runs_for_units(examples: Examples, kept: Array, scores: Array) -> tuple[Array, Array, Array]:
+def _runs_for_units(examples: Examples, kept: Array, scores: Array, most: int) -> tuple[Array, Array, Array]:
     """The runs that speak most like attacks, of attacks and of ordinary texts; their labels and weights."""
     text = examples.run_of
     attack, library = examples.label[text] == 1, examples.library[text]
-    attacks = examples.strongest(scores, np.flatnonzero(attack & kept[text]), STRONGEST)
+    attacks = examples.strongest(scores, np.flatnonzero(attack & kept[text]), most)
     others = examples.strongest(scores, np.flatnonzero(~attack & ~library & kept[text]), STRONGEST_OF_ORDINARY)
     easy = np.flatnonzero(~attack & library & kept[text])
-    chosen = np.concatenate([attacks, others, easy[np.argsort(-scores[easy], kind="stable")[:HARD_RUNS_OF_LIBRARY]]])
-    weight = np.where(library[chosen], LIBRARY_WEIGHT, examples.weight[text[chosen]])
+    chosen = np.concatenate([attacks, others, easy[np.argsort(-scores[easy], kind="stable")[:LIBRARY_RUNS_FOR_UNITS]]])
+    weight = np.where(library[chosen], LIBRARY_WEIGHT_FOR_UNITS, examples.weight[text[chosen]])
     weight[: len(attacks)] /= np.bincount(text[attacks], minlength=len(examples.texts))[text[attacks]]
     return chosen, examples.label[text[chosen]].astype(np.float32), weight.astype(np.float32)
 

@@ -1,11 +1,11 @@
 """A layer of hidden units over the features of a few sentences: what single weights cannot say.
 
-A word may speak for an attack beside one word and against it beside another; a linear model cannot tell, sixteen units
+A word may speak for an attack beside one word and against it beside another; a linear model cannot tell, a few units
 can. Each unit sums what its features give it, counts only above nothing, and the units' weighed sum is the score.
 
 A row of one feature (what it gives to each unit, and to the score itself) is held as one integer with a lane of 32 bits
 for each number. So the sums of all units are one sum of integers, made by C code: a loop over the units would cost
-seventeen times as much. Numbers are a byte each, moved by `_ZERO` to be positive; the last lane counts the rows.
+many times as much. Numbers are a byte each, moved by `_ZERO` to be positive; the last lane counts the rows.
 """
 
 from __future__ import annotations

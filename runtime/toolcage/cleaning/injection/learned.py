@@ -115,7 +115,7 @@ def _worth_weighing(told: list[tuple[int, str]], model: Model, floor: float) -> 
 class Model:
     """Weights by feature, a bias, and the two scores between which the signal grows from 0 to 1.
 
-    With hidden units these score the runs whose weights reach `looks_from`; without, the weights score all."""
+    With hidden units a run whose weights reach `looks_from` has the mean of both; without, the weights score all."""
 
     __slots__ = ("_positives", "bias", "hidden", "high", "looks_from", "low", "weights")
 
@@ -151,7 +151,8 @@ class Model:
             return weight
         if weight < self.looks_from:
             return -math.inf
-        return self.hidden.score(sum([one.summed(self.hidden) for one in run]), scaled)
+        # Two learners of different kinds are wrong about different texts: their mean is wrong less often than either.
+        return (weight + self.hidden.score(sum([one.summed(self.hidden) for one in run]), scaled)) / 2
 
     def weight(self, score: float) -> float:
         """The signal's weight for a score: 0 below `low`, 1 and at most 1.2 from `high` on."""

@@ -67,6 +67,10 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      r"|re.?sum.|web ?page|page|table|document|email|article|text|data|file|content|results?|question|request|task|user)"
      r"\b[^.!?\n]{0,40}?\W(?:and|just|instead|then|but|the)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?(?:state|say|write|print|output|reply"
      r"|respond|answer|tell|sum|return|report|claim|conclude|send|do)\b"),
+    ("override", 1.0, "ignor|disregard|forget",
+     r"(?:ignore|disregard|forget(?: about)?)\W{1,3}(?:the|this|that)\W{1,3}(?:\w{1,20}\W{1,3}){0,2}?(?:function|code|re.?sum.|web ?page|page|table"
+     r"|document|email|article|text|data|content|results?|question|request|task|user)\b[^.!?\n]{0,30}?\W(?:and|just|instead|then|but)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?"
+     r"(?:state|say|write|print|output|reply|respond|answer|tell|report|claim|conclude)\b(?:\s{0,2}:|\s{1,2}[\"\u201c'\u2018]|\s{1,2}that\b)"),
     ("override", 1.0, "ignor|oubli|vergiss|vergess|olvid|dimentic|esque",
      r"(?:ignore[zr]?|ignor(?:a|en|ate)|ignorier(?:e|en sie|t)|oublie[zr]?|vergiss|vergessen sie|olvid(?:a|e|en)|dimentica(?:te)?|esque[cç]a)\W{1,3}"
      r"(?:l['\u2019]|(?:la|le|les|cett?e?|den|die|das|diesen?|dieses|el|los|las|est[aeo]s?|il|lo|gli|quest[aeo]|[oa]s?|ess[ae])\W{1,3})"
