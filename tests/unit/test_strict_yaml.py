@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import ConstructorError
 
 from toolcage.errors import PolicyError
 from toolcage.strict_yaml import MAX_BYTES, Document, parse_document
@@ -135,12 +134,10 @@ def test_any_text_is_either_refused_or_read_as_a_yaml_1_2_reader_reads_it(text: 
         data = parse(text.encode("utf-8", "surrogatepass")).data
     except PolicyError:
         return
-    try:
-        expected = YAML(typ="safe", pure=True).load(text)
-    except ConstructorError as error:  # a type of YAML 1.1 that this reader still knows, and has nothing for
-        assert "tag:yaml.org,2002:value" in str(error)
-        return
-    assert data == expected or "-" in text  # dates are text here
+    reader = YAML(typ="safe", pure=True)
+    # `=` alone has a type in YAML 1.1 that this reader still knows and makes nothing of; in 1.2 it is a word.
+    reader.constructor.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)
+    assert data == reader.load(text) or "-" in text  # dates are text here
 
 
 def test_an_equals_sign_is_a_word_as_in_yaml_1_2() -> None:
