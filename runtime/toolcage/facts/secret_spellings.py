@@ -156,7 +156,9 @@ def _base64_places(raw: bytes, offset: int) -> list[Places]:
 def _compiled(places: Places) -> Spelled:
     doubtful = [place for place, spellings in enumerate(places) if _is_doubtful(spellings)]
     sure = places[: doubtful[_MOST_DOUBTFUL]] if len(doubtful) > _MOST_DOUBTFUL else places
-    head = b"".join(b"(?:%b)" % b"|".join(map(re.escape, spellings)) for spellings in sure)
+    # The longest first: at the last place nothing follows that would ask for more than one that begins another.
+    longest_first = (sorted(spellings, key=len, reverse=True) for spellings in sure)
+    head = b"".join(b"(?:%b)" % b"|".join(map(re.escape, spellings)) for spellings in longest_first)
     whole = len(sure) == len(places)
     return Spelled(
         places=places,

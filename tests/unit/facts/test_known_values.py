@@ -52,6 +52,12 @@ def test_what_is_taken_out_of_a_stream_is_found_in_a_text(secret: str) -> None:
             assert "\ufffd" in text or [*find_known(text, (secret,))] == [(0, len(text))]
 
 
+@pytest.mark.parametrize("written", ["%C3%83", "%25C3%2583", "\\xc3\\x83", "%C3", "\u00c3"])
+def test_of_a_last_character_whose_one_spelling_begins_another_nothing_is_left(written: str) -> None:
+    text = f"it is password{written}."
+    assert (6, len(text) - 1) in [*find_known(text, ("password\u00c3",))]
+
+
 def test_what_a_decoder_puts_for_latin_1_counts_beside_enough_of_the_value_and_not_alone() -> None:
     decoded = "p\u00e4ssw\u00f6rd".encode("latin-1").decode("utf-8", "replace")
     assert [*find_known(f"it is {decoded}.", ("p\u00e4ssw\u00f6rd",))] == [(6, 14)]
