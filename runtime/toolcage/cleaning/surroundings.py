@@ -1,7 +1,7 @@
 """What stands around the places that a step changed: all that the next look at a text has to see.
 
 What was unchanged and far from any change was looked at already, in the same words. Nothing that cleaning seeks reaches
-further than `_REACH` beyond a line that it changed, but for values that the caller knows, whose length it says. An
+further than `_REACH` beyond a line that it changed, but for values that the caller knows, in their longest spelling. An
 answer of None (much was changed, or lines were joined) asks for another look at everything; and so must whoever finds
 something here, since a piece has ends where the text has none.
 """
@@ -13,10 +13,11 @@ from itertools import accumulate, compress, count
 from operator import ne
 from typing import Final
 
+from toolcage.facts.known_values import known_values
+
 _REACH: Final = 800
 _LEAST: Final = 16_384
 _MOST: Final = 0.5
-_LONGER: Final = 4  # so many times its length at most is an encoding of a known value
 _APART: Final = "\n.\n"
 
 
@@ -27,7 +28,7 @@ def around_changes(before: str, after: str, exact: Sequence[str] = ()) -> str | 
     lines, others = after.split("\n"), before.split("\n")
     if len(lines) != len(others):
         return None
-    reach = max(_REACH, _LONGER * max(map(len, exact), default=0))
+    reach = max((_REACH, *(known_values(value).longest for value in exact)))
     ends = [*accumulate(map(len, lines))]  # without the line ends before them
     changed = [*compress(count(), map(ne, lines, others))]
     stretches = [*_joined((ends[n] + n - len(lines[n]) - reach, ends[n] + n + reach) for n in changed)]

@@ -1,5 +1,7 @@
 """Only what stands around a change is looked at again: long texts come out as if everything had been."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,6 +59,37 @@ def test_what_one_step_uncovers_far_inside_a_long_text_is_seen(danger: str, plac
     assert KEY not in cleaned
     assert "<b" not in cleaned
     assert neutralise(cleaned, OutputTerms(), EXACT) == (cleaned, {})
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize(
+    "long",
+    [
+        ["-----BEGIN PRIVATE KEY-----\n", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * 120, "-----END PRIVATE KEY-----"],
+        ["eyJhbGciOiJIUzI1NiJ9.eyJ", "zdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6" * 120, ".dozjgNryP4J3jVmNHl0w5N_XgL0n"],
+    ],
+    ids=["private key", "token"],
+)  # fmt: skip
+def test_a_secret_longer_than_the_surroundings_comes_out_as_if_all_had_been_looked_at_again(
+    long: list[str], piece: str
+) -> None:
+    begin, middle, end = long
+    half = len(middle) // 2
+    text = f"{FAR * 8}{begin}{middle[:half]}{piece}{middle[half:]}{end}\n{FAR * 8}"
+    assert neutralise(text, OutputTerms(), EXACT) == looking_at_everything(text, OutputTerms())
+
+
+@pytest.mark.parametrize(
+    "write", [lambda c: f"%25{ord(c):02X}", lambda c: f"&#x{ord(c):x};", lambda c: f"\\u{ord(c):04x}"]
+)
+def test_the_surroundings_hold_the_longest_spelling_of_a_known_value(write: Callable[[str], str]) -> None:
+    value = "s3cr3t-value/" * 30
+    written = "".join(map(write, value))
+    before = f"{FAR * 40}<b>{written}\n{FAR * 40}"
+    around = around_changes(before, before.replace("<b", "&lt;b"), [value])
+    assert around is not None
+    place = around.index("&lt;b")
+    assert min(place, len(around) - place - len(written)) > len(written)
 
 
 def test_the_surroundings_of_one_changed_line_are_a_small_part_with_nothing_at_their_ends() -> None:
