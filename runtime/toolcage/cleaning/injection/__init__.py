@@ -49,20 +49,13 @@ def suspect(text: str, model: learned.Model | None = None) -> Suspicion:
             if reading.name in _AS_WRITTEN:
                 signals += _foreign(sentences)
                 signals += unseen.search(reading.text)
-            signals += learned.weigh(reading, model, _missing(reading.name, signals), sentences)
+            signals += learned.weigh(reading, model, sentences)
         found = _together(reading.name, signals)
         if found.score > best.score:
             best = found
         if best.suspected:
             break
     return best
-
-
-def _missing(spelling: str, signals: list[Signal]) -> float:
-    """What the wording must weigh to make a difference: together with what was found already it must flag the text."""
-    score = _together(spelling, signals).score
-    enough = SUSPECT_SCORE if spelling in _EVERYDAY else SUSPECT_SCORE / _HIDDEN_ON_PURPOSE
-    return max(0.0, enough - score)
 
 
 def _news(reading: Reading, seen: set[str]) -> Reading:

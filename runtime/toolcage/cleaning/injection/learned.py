@@ -39,16 +39,14 @@ _ROUNDING: Final = 0.01
 def weigh(
     reading: Reading,
     model: Model | None = None,
-    least: float = 0.0,
     found: list[tuple[int, str]] | None = None,
 ) -> Iterator[Signal]:
     """At most one signal: the run of up to WINDOW sentences that speaks most like an attack, if it does so at all.
 
-    `model` None = the shipped one. A signal of less weight than `least` may be left out.
-    `found`: the text's `sentences`, where they are known."""
+    `model` None = the shipped one. `found`: the text's `sentences`, where they are known."""
     model = model or shipped_model()
     best, where, last = -math.inf, 0, 0
-    for stretch in _worth_weighing(weighed(reading.text, found), model, model.floor(least)):
+    for stretch in _worth_weighing(weighed(reading.text, found), model, model.floor):
         run = _best_run(stretch, model)
         if run[0] > best:
             best, where, last = run
@@ -138,10 +136,10 @@ class Model:
             self._positives = Positives(self.weights)
         return self._positives
 
-    def floor(self, least: float) -> float:
-        """What the weights of a run must add up to if it is to give a signal of this weight."""
-        wanted = self.low + least * (self.high - self.low) if self.hidden is None else self.looks_from
-        return wanted - self.bias - _ROUNDING
+    @property
+    def floor(self) -> float:
+        """What the weights of a run must add up to if it is to give a signal."""
+        return (self.low if self.hidden is None else self.looks_from) - self.bias - _ROUNDING
 
     def score(self, run: list[_Sentence]) -> float:
         """The score of a run of sentences."""

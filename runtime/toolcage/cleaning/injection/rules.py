@@ -44,6 +44,10 @@ _MODEL = (
     r"(?:ai|a\.i\.|llms?|(?:large )?language models?|chat ?bots?|assistants?|gpt|chatgpt|claude|gemini|copilot|agents?)"
 )
 
+_MATTER: Final = (
+    r"function|code|re.?sum.|web ?page|page|table|document|email|article|text|data|content|results?|question|request|task|user"
+)
+
 _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     # --- dropping what the model was told
     ("override", 1.0, "ignor|disregard|forget|overrid|bypass|overlook|neglect|discard|abandon|set aside|no attention|follow",
@@ -63,13 +67,12 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      r"|you (?:are|have been) (?:no longer|not) bound by|you have no rules"),
     ("override", 1.0, "regardless", rf"regardless of what you were|regardless of{_W}{{0,2}}\W{{1,3}}(?:previous|prior|earlier|other){_W}{{0,1}}\W{{1,3}}{_ORDERS}"),
     ("override", 0.8, "ignor|disregard|forget|instead of",
-     r"(?:ignore|disregard|forget(?: about)?)\W{1,3}(?:the|this|that|all|any)\W{1,3}(?:\w{1,20}\W{1,3}){0,2}?(?:function|code"
-     r"|re.?sum.|web ?page|page|table|document|email|article|text|data|file|content|results?|question|request|task|user)"
+     rf"(?:ignore|disregard|forget(?: about)?)\W{{1,3}}(?:the|this|that|all|any)\W{{1,3}}(?:\w{{1,20}}\W{{1,3}}){{0,2}}?(?:{_MATTER}|file)"
      r"\b[^.!?\n]{0,40}?\W(?:and|just|instead|then|but|the)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?(?:state|say|write|print|output|reply"
      r"|respond|answer|tell|sum|return|report|claim|conclude|send|do)\b"),
     ("override", 1.0, "ignor|disregard|forget",
-     r"(?:ignore|disregard|forget(?: about)?)\W{1,3}(?:the|this|that)\W{1,3}(?:\w{1,20}\W{1,3}){0,2}?(?:function|code|re.?sum.|web ?page|page|table"
-     r"|document|email|article|text|data|content|results?|question|request|task|user)\b[^.!?\n]{0,30}?\W(?:and|just|instead|then|but)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?"
+     rf"(?:ignore|disregard|forget(?: about)?)\W{{1,3}}(?:the|this|that)\W{{1,3}}(?:\w{{1,20}}\W{{1,3}}){{0,2}}?(?:{_MATTER})"
+     r"\b[^.!?\n]{0,30}?\W(?:and|just|instead|then|but)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?"
      r"(?:state|say|write|print|output|reply|respond|answer|tell|report|claim|conclude)\b(?:\s{0,2}:|\s{1,2}[\"\u201c'\u2018]|\s{1,2}that\b)"),
     ("override", 1.0, "ignor|oubli|vergiss|vergess|olvid|dimentic|esque",
      r"(?:ignore[zr]?|ignor(?:a|en|ate)|ignorier(?:e|en sie|t)|oublie[zr]?|vergiss|vergessen sie|olvid(?:a|e|en)|dimentica(?:te)?|esque[cç]a)\W{1,3}"
