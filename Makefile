@@ -41,6 +41,7 @@ bench-screens: ## screens, detectors and cleaners over the shared corpora: caugh
 	@.venv/bin/python -m benchmarks screens
 
 bench-injection-others: ## the injection detector over texts of other projects, fetched as data and not kept
+	@scripts/setup.sh --without-engine
 	@.venv/bin/python -m benchmarks injection_of_others
 
 bench-browser: ## the shared HTML corpus rendered in headless Chromium: scripts, dialogs, requests, lost text

@@ -19,12 +19,14 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 
-from benchmarks.screens import wrapped
+from benchmarks.screens import CORPORA, wrapped
 from toolcage.cleaning.injection import suspect
 
 PACKAGES: Final = ("pyrit==1.1.0", "spikee==0.9.2", "agentdojo==0.1.35")
@@ -35,11 +37,14 @@ _LEAST_TEXT: Final = 40
 
 
 def run() -> dict[str, Any]:
-    """How many of each set are flagged."""
-    with tempfile.TemporaryDirectory() as folder:
+    """How many of each set are flagged, or a note where there is nothing to put attacks into."""
+    if not CORPORA.is_dir():
+        return {"skipped": "no ../shared/corpora"}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
         subprocess.run([*command, "--dest", folder, *PACKAGES], check=True)
-        packages = {path.name.partition("-")[0]: zipfile.ZipFile(path) for path in Path(folder).glob("*.whl")}
+        wheels = sorted(Path(folder).glob("*.whl"))
+        packages = {path.name.partition("-")[0]: opened.enter_context(zipfile.ZipFile(path)) for path in wheels}
         attacks, ordinary = _attacks(packages), _ordinary(packages)
     return {
         "packages": list(PACKAGES),
@@ -97,13 +102,20 @@ def _put_into(attack: str, documents: list[str], chance: random.Random) -> str:
             return f"{document}\n{attack}"
 
 
+class _WithoutIncludes(SafeConstructor):
+    """What a file includes is read by itself."""
+
+
+_WithoutIncludes.add_multi_constructor("!", lambda *_: None)
+
+
 def _worlds(package: zipfile.ZipFile) -> Iterator[str]:
     """The longer texts of AgentDojo's environments; where attacks would stand, nothing stands."""
     for name in sorted(package.namelist()):
         if name.startswith("agentdojo/data/suites/") and name.endswith(".yaml") and "injection" not in name:
             content = package.read(name).decode()
-            reader = YAML(typ="safe")
-            reader.constructor.add_multi_constructor("!", lambda loader, suffix, node: None)
+            reader = YAML(typ="safe", pure=True)
+            reader.Constructor = _WithoutIncludes
             yield from _texts(reader.load(content))
 
 

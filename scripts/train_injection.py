@@ -208,10 +208,13 @@ class Examples:
 
     def strongest(self, scores: Array, runs: Array, most: int) -> Array:
         """Of these runs the strongest of each text, at most so many."""
-        text = self.run_of[runs]
-        order = np.lexsort((-scores[runs], text))
-        ranked = text[order]
-        return runs[order][np.arange(len(ranked)) - np.searchsorted(ranked, ranked) < most]
+        return _strongest(scores, self.run_of, runs, most)
+
+
+def _strongest(scores: Array, text: Array, rows: Array, most: int) -> Array:
+    order = np.lexsort((-scores[rows], text[rows]))
+    ranked = text[rows][order]
+    return rows[order][np.arange(len(ranked)) - np.searchsorted(ranked, ranked) < most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +237,11 @@ class Stages:
 
 def train(examples: Examples, kept: Array) -> Stages:
     """Both stages, from the texts that `kept` marks."""
-    weights, bias = train_weights(examples, kept)
+    rows = np.flatnonzero(kept[examples.run_of])
+    held = _held(examples, rows)
+    weights, bias = train_weights(examples, rows, held)
     weights[np.abs(weights) < LEAST_WEIGHT] = 0
-    known = np.flatnonzero(_templates_with(examples, kept) >= LEAST_TEMPLATES_OF_UNITS)
+    known = np.flatnonzero(_templates_with(held) >= LEAST_TEMPLATES_OF_UNITS)
     scores = examples.runs @ weights + bias
     for epoch in range(len(STRONGEST_FOR_UNITS)):
         chosen, label, weight = _runs_for_units(examples, kept, scores, STRONGEST_FOR_UNITS[epoch])
@@ -260,27 +265,27 @@ def _runs_for_units(examples: Examples, kept: Array, scores: Array, most: int) -
     return chosen, examples.label[text[chosen]].astype(np.float32), weight.astype(np.float32)
 
 
-def _templates_with(examples: Examples, kept: Array) -> Array:
-    """In how many templates each feature stands."""
-    rows = np.flatnonzero(kept[examples.run_of])
-    held = (_of_template(examples, rows) @ examples.runs[rows]).tocsr()
+def _held(examples: Examples, rows: Array) -> Array:
+    """Which features stand in these runs of each template: ones (templates, features)."""
+    shape = (examples.template.max() + 1, len(rows))
+    template = examples.template[examples.run_of[rows]]
+    ones = np.ones(len(rows), dtype=np.float32)
+    of_template = sparse.csr_matrix((ones, (template, np.arange(len(rows)))), shape=shape)
+    held = (of_template @ examples.runs[rows]).tocsr()
     held.data[:] = 1
+    return held
+
+
+def _templates_with(held: Array) -> Array:
+    """In how many templates each feature stands."""
     return np.asarray(held.sum(axis=0)).ravel()
 
 
-def _of_template(examples: Examples, rows: Array) -> Array:
-    """Which of the rows are of which template."""
-    shape = (examples.template.max() + 1, len(rows))
-    template = examples.template[examples.run_of[rows]]
-    return sparse.csr_matrix((np.ones(len(rows), dtype=np.float32), (template, np.arange(len(rows)))), shape=shape)
-
-
-def train_weights(examples: Examples, kept: Array) -> tuple[Array, float]:
-    """The first stage: weights by feature number and a bias."""
-    rows = np.flatnonzero(kept[examples.run_of])
+def train_weights(examples: Examples, rows: Array, held: Array) -> tuple[Array, float]:
+    """The first stage: weights by feature number and a bias, from these runs. `held`: see `_held`."""
     text = examples.run_of[rows]
     label = examples.label[text]
-    known, telling = _features(examples, rows)
+    known, telling = _features(examples, rows, held)
     runs = (examples.runs[rows][:, known] @ sparse.diags_array(telling)).tocsr()
     library = examples.library[text]
     attack, hard, others = (
@@ -296,24 +301,20 @@ def train_weights(examples: Examples, kept: Array) -> tuple[Array, float]:
         model.fit(runs[used], label[used], sample_weight=share)
         if round_ + 1 < ROUNDS:
             score = runs @ model.coef_[0] + model.intercept_[0]
-            order = np.lexsort((-score[attack], text[attack]))
-            ranked = text[attack][order]
-            chosen = attack[order][np.arange(len(ranked)) - np.searchsorted(ranked, ranked) < STRONGEST]
+            chosen = _strongest(score, text, attack, STRONGEST)
             easy = others[np.argsort(-score[others], kind="stable")[:HARD_RUNS_OF_LIBRARY]]
     weights = np.zeros(examples.runs.shape[1])
     weights[known] = model.coef_[0] * telling
     return weights, float(model.intercept_[0])
 
 
-def _features(examples: Examples, rows: Array) -> tuple[Array, Array]:
+def _features(examples: Examples, rows: Array, held: Array) -> tuple[Array, Array]:
     """The features of enough templates, and how much each tells: the root of its log ratio."""
     text = examples.run_of[rows]
-    held = (_of_template(examples, rows) @ examples.runs[rows]).tocsr()
-    held.data[:] = 1
     attack, library = np.zeros(held.shape[0]), np.zeros(held.shape[0])
     attack[examples.template[text]] = examples.label[text]
     library[examples.template[text]] = examples.library[text]
-    known = np.flatnonzero(np.asarray(held.sum(axis=0)).ravel() >= LEAST_TEMPLATES)
+    known = np.flatnonzero(_templates_with(held) >= LEAST_TEMPLATES)
     held = held[:, known]
     plain = (1 - attack) * np.where(library > 0, 0.15, 1.0)
     in_attack, in_plain = held.T @ attack + 0.5, held.T @ plain + 0.5
