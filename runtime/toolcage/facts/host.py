@@ -1,9 +1,9 @@
 """Reads the host of a URL or the domain of an address as a browser would: every spelling becomes one.
 
 The WHATWG URL standard's host parser: percent-decoding, IDNA 2008 (UTS 46, strict) to ASCII, and for anything that
-ends in a number
-the IPv4 parser with its decimal, octal, hexadecimal and short forms; `[…]` is IPv6. What the standard calls a failure
-is `None` here, and the screen refuses it: where parsers disagree, nothing is reached.
+ends in a number the IPv4 parser with its decimal, octal, hexadecimal and short forms; `[…]` is IPv6. What the
+standard calls a failure is `None` here, and so is what it lets pass but no registered name has (`$`, `,` …), and the
+screen refuses it: where parsers disagree, nothing is reached.
 
 It resolves nothing. `local_name` says which names can only mean this machine or this network.
 """
@@ -20,25 +20,39 @@ from toolcage.facts.confusables import mixes_scripts, passes_for_latin
 from toolcage.facts.ip import IP, address_is_public
 
 _MAX_NAME: Final = 253
-_FORBIDDEN: Final = re.compile(r"[\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]")
+# The standard lets more pass; no name that is registered or resolved has it, and parsers end a host at some of it.
+_NAME: Final = re.compile(r"[a-z0-9_.-]+\Z", re.ASCII)
 _NUMBER: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z", re.ASCII)
 
+_ONCE_MAPPED: Final = str.maketrans({"ß": "ss", "ς": "σ"})  # by IDNA 2003
+# Signs that nobody takes for a letter, a dot or a slash. With what IDNA 2003 did with them programs agree.
+_PICTOGRAPHS: Final = re.compile(
+    "[\u2600-\u2757\u2763-\u2767\u2795-\u2797\u27a1\u27b0\u27bf\u2b50\u2b55\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]"
+)
+
 _LOCAL_NAMES: Final = """
-    localhost localdomain local internal intranet lan home corp private home.arpa in-addr.arpa ip6.arpa test invalid
-    onion consul cluster svc docker openstacklocal
+    localhost localdomain localdomain4 localdomain6 local internal intranet intra lan home corp private home.arpa
+    in-addr.arpa ip6.arpa test invalid alt onion i2p consul cluster svc docker openstacklocal
+    fritz.box mshome.net routerlogin.net routerlogin.com tplinkwifi.net tplinklogin.net router.asus.com
 """
 _LOCAL_SUFFIXES: Final = frozenset(_LOCAL_NAMES.split())
-_METADATA_NAMES: Final = frozenset(
-    {"metadata.goog", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"}
-)
+_MACHINE_NAMES: Final = """
+    metadata.goog metadata.tencentyun.com metadata.packet.net metadata.platformequinix.com api.metadata.cloud.ibm.com
+    kubernetes.default
+"""
+_METADATA_NAMES: Final = frozenset(_MACHINE_NAMES.split())
 # Names under these are any address that the name itself spells, loopback and private ones included.
 _SERVICE_NAMES: Final = """
-    nip.io sslip.io xip.io localtest.me lvh.me lacolhost.com vcap.me lvh.pro fbi.com.localhost yoogle.com 1u.ms
-    rbndr.us rebind.network rebinder.net rebind.it lock.cmpxchg8b.com requestrepo.com traefik.me backname.io local.gd
-    localhost.direct spoofed.burpcollaborator.net
+    nip.io sslip.io xip.io xip.name ip.addr.tools traefik.me backname.io local.gd localtest.me lvh.me lvh.pro
+    lacolhost.com vcap.me yoogle.com fuf.me ulh.us smackaho.st localh.st localho.st lcl.host localhost.direct
+    bugbounty.dod.network ddev.site lndo.site docksal.site spoofed.burpcollaborator.net
+    1u.ms rbndr.us rebind.network rebinder.net rebind.it singularity.me lock.cmpxchg8b.com requestrepo.com
 """
 _SPELLING_SERVICES: Final = frozenset(_SERVICE_NAMES.split())
-_SPELLED_V4: Final = re.compile(r"(?<![0-9])([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})(?![0-9])")
+# In labels of its own: `docs-10-2-1-0` counts a release.
+_SPELLED_V4: Final = re.compile(
+    r"(?:(?<=\.)|\A)([0-9]{1,3})([.-])([0-9]{1,3})\2([0-9]{1,3})\2([0-9]{1,3})(?![0-9-])", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +75,7 @@ def read_host(text: str) -> Host | None:
     if len(text) > 4 * _MAX_NAME:
         return None
     name = _to_ascii(text)
-    if not name or len(name) > _MAX_NAME or _FORBIDDEN.search(name):
+    if not name or len(name) > _MAX_NAME or _NAME.match(name) is None:
         return None
     if _ends_in_number(name):
         address = _read_v4(name)
@@ -76,6 +90,8 @@ def read_host(text: str) -> Host | None:
     if None in shown:
         return None
     written = [label or "" for label in shown]
+    if written[-1].isdecimal():  # digits of another script, which some programs read as an address
+        return None
     return Host(
         name=name,
         unicode=".".join(written),
@@ -88,8 +104,9 @@ def read_host(text: str) -> Host | None:
 def ascii_domain(text: str) -> str | None:
     """The domain in its one ASCII form, in lower case: what is compared with what. None for what is not valid.
 
-    Also None where IDNA 2003 and IDNA 2008 lead to two domains (`busineß.com`), or to one under the one only: programs
-    of both kinds are in use, so nobody can say who would be reached.
+    IDNA 2008, with the pictographs that are registered under some top-level domains. `ß` and `ς` are letters of their
+    own, as to every browser: `busineß.com` is another domain than `business.com`. Where else IDNA 2003 and IDNA 2008
+    lead to two domains (joiners that nobody sees), the answer is None: nobody can say who would be reached.
     """
     if text.isascii():
         return text.lower()
@@ -97,17 +114,32 @@ def ascii_domain(text: str) -> str | None:
 
     try:
         mapped = idna.uts46_remap(text, std3_rules=True, transitional=False)
-        today = ".".join(_label_to_ascii(label) for label in mapped.split("."))
+        today = _encoded(mapped)
         former = text.encode("idna").decode("ascii").lower()
+        if today != former and _encoded(mapped.translate(_ONCE_MAPPED)) != former:
+            return None
     except (UnicodeError, ValueError, IndexError):
         return None
-    return today if today == former else None
+    return today
+
+
+def _encoded(mapped: str) -> str:
+    return ".".join(map(_label_to_ascii, mapped.split(".")))
 
 
 def _label_to_ascii(label: str) -> str:
     import idna
 
-    return label if label.isascii() else idna.encode(label, strict=True, std3_rules=True).decode("ascii")
+    if label.isascii():
+        return label
+    drawn = _without_pictographs(label)
+    if drawn != label and (not drawn or _label_to_ascii(drawn)):  # what is left must be valid by itself
+        return "xn--" + label.encode("punycode").decode("ascii")
+    return idna.encode(label, strict=True, std3_rules=True).decode("ascii")
+
+
+def _without_pictographs(label: str) -> str:
+    return _PICTOGRAPHS.sub("", label)
 
 
 def local_name(name: str) -> bool:
@@ -124,7 +156,7 @@ def local_name(name: str) -> bool:
 
 def _spells_private(match: re.Match[str]) -> bool:
     try:
-        return not address_is_public(IPv4Address(".".join(str(int(part)) for part in match.groups())))
+        return not address_is_public(IPv4Address(".".join(str(int(part)) for part in match.group(1, 3, 4, 5))))
     except AddressValueError:
         return False
 
@@ -156,6 +188,9 @@ def _to_unicode(label: str) -> str | None:
     import idna
 
     try:
+        shown = label[4:].encode("ascii").decode("punycode")
+        if _without_pictographs(shown) != shown:
+            return shown if _label_to_ascii(shown) == label else None
         return idna.decode(label)
     except (UnicodeError, ValueError, IndexError):
         return None

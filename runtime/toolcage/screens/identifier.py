@@ -1,7 +1,8 @@
 """The floor for identifiers: a name that is what it looks like.
 
-Letters of any alphabet pass. Refused are names that Unicode normalisation would change, that hold invisible characters,
-that mix alphabets, or that read as Latin without being it: what a person approves must be what is used.
+Letters of any alphabet pass, also of two in one name. Refused are names that hold invisible characters, that borrow
+letters of another alphabet for their looks, or that are drawn like a name with other characters (fullwidth letters,
+accents written apart): what a person approves must be what is used.
 """
 
 from __future__ import annotations
@@ -22,6 +23,6 @@ def screen(facts: IdentifierFacts) -> None:
         refuse("identifier.too_long", f"A name is longer than {MAX_CHARACTERS} characters.", "Use the exact name.")
     if facts.hidden:
         refuse("identifier.hidden", f"The name {part(facts.name)} holds an invisible character.", "Use the exact name.")
-    if facts.mixed_script or facts.passes_for_latin or not facts.stable:
+    if facts.confusable:
         hint = f"Did you mean {part(facts.skeleton)}?" if facts.skeleton.isascii() else "Use one alphabet."
         refuse("identifier.confusable", f"The name {part(facts.name)} looks like another one.", hint)

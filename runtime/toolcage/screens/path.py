@@ -39,7 +39,7 @@ def _screen_one(path: Path) -> None:
     if path.leaves:
         refuse("path.leaves_root", f"The path {shown} leads out of the workspace.", _RELATIVE)
     if path.stream:
-        refuse("path.stream", f"The path {shown} names a part of a file (`::$`).", _RELATIVE)
+        refuse("path.stream", f"The path {shown} names a part of a file (`:$...`).", _RELATIVE)
     if path.drive:
         refuse("path.drive", f"The path {shown} names a drive.", _RELATIVE)
     if path.scheme:

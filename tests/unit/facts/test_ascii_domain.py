@@ -11,7 +11,9 @@ from toolcage.policy.origin import identifiers_in
     ("text", "ascii_form"),
     [("Example.COM", "example.com"), ("bücher.example", "xn--bcher-kva.example"),
      ("BÜCHER.example", "xn--bcher-kva.example"), ("ｅｘａｍｐｌｅ。com", "example.com"),
-     ("xn--busine-dta.com", "xn--busine-dta.com"), ("例え.jp", "xn--r8jz45g.jp")],
+     ("xn--busine-dta.com", "xn--busine-dta.com"), ("例え.jp", "xn--r8jz45g.jp"),
+     ("busineß.com", "xn--busine-gta.com"), ("BUSINEẞ.com", "xn--busine-gta.com"), ("βόλος.com", "xn--nxasmm1c.com"),
+     ("faß.de", "xn--fa-hia.de"), ("☕.com", "xn--53h.com"), ("i❤️.ws", "xn--i-7iq.ws"), ("xn--ls8h.la", "xn--ls8h.la")],
 )  # fmt: skip
 def test_every_spelling_of_a_domain_is_one(text: str, ascii_form: str) -> None:
     assert ascii_domain(text) == ascii_form
@@ -21,7 +23,8 @@ def test_every_spelling_of_a_domain_is_one(text: str, ascii_form: str) -> None:
 
 
 TWO_READINGS = [
-    "busineß.com", "BUSINEẞ.com", "bςd.com", "نامه\u200cای.com", "a\u200db.com", "☕.com", "é_b.com", "é..com",
+    "نامه\u200cای.com", "a\u200db.com", "ß\u200d.com", "👨\u200d👩.ws", "é_b.com", "é..com", "a⁄b.com", "☕⁄.com",
+    "⊙.com", "☕\u0301.com",
 ]  # fmt: skip
 
 
@@ -36,4 +39,17 @@ def test_a_domain_that_is_two_or_none_is_no_host_no_address_and_no_url(text: str
 
 def test_an_address_at_another_domain_is_not_one_at_its_look_alike() -> None:
     assert identifiers_in("bob@business.com", "address") == ("email:bob@business.com",)
-    assert identifiers_in("bob@xn--busine-dta.com", "address") == ("email:bob@xn--busine-dta.com",)
+    assert identifiers_in("bob@busineß.com", "address") == ("email:bob@xn--busine-gta.com",)
+    assert identifiers_in("bob@xn--busine-gta.com", "address") == ("email:bob@xn--busine-gta.com",)
+
+
+@pytest.mark.parametrize("text", ["xn--53h-.com", "xn--a.com", "xn--googlex-6d7c.com", "xn--oeh.com"])
+def test_punycode_of_what_is_no_name_is_no_host(text: str) -> None:
+    assert read_host(text) is None
+
+
+@pytest.mark.parametrize("text", ["xn--ls8h.la", "☕.com", "i❤️.ws"])
+def test_a_name_with_a_pictograph_is_shown_as_it_is_drawn(text: str) -> None:
+    host = read_host(text)
+    assert host is not None
+    assert host.unicode in ("💩.la", "☕.com", "i❤.ws")

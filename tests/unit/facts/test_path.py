@@ -80,7 +80,8 @@ def test_what_begins_at_another_root_is_rooted(text: str) -> None:
 
 def test_drives_homes_schemes_and_streams_are_facts() -> None:
     assert read_path("c:\\a").drive
-    assert read_path("C:a").drive
+    assert read_path("C:..").drive
+    assert not read_path("C:a").drive
     assert read_path("~/a").home
     assert read_path("~root/a").home
     assert not read_path("~$draft.docx").home

@@ -13,6 +13,26 @@ def test_names_in_any_one_alphabet_pass(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["Цена_USD", "клиент_id", "X-Координата", "сумма_с_НДС_EUR", "userИмя", "Δt", "ΔG°", "μs", "µg/L", "λmax", "TNF-α",
+     "α_1", "ρ_air", "σ²", "CO₂", "m²", "½", "№_договора", "temp_℃", "価格（円）_USD", "ｶﾅ", "売上_USD"],
+)  # fmt: skip
+def test_alphabets_and_signs_may_meet_in_a_name(text: str) -> None:
+    screen(read(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["раypal", "customer_іd", "price_с", "ТEST", "Pасчёт", "Цeна", "αpple", "ѕсоре", "ᴀdmin", "ոame", "Ａ", "𝗼rders",
+     "ﬁle", "cafe\u0301", "ｔable_名", "K_\u212a"],
+)  # fmt: skip
+def test_a_name_that_borrows_letters_for_their_looks_is_refused(text: str) -> None:
+    with pytest.raises(Refused) as caught:
+        screen(read(text))
+    assert caught.value.refusal.code == "identifier.confusable"
+
+
+@pytest.mark.parametrize(
     ("text", "code"),
     [
         ("оrders", "identifier.confusable"),
