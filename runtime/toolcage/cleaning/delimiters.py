@@ -25,18 +25,16 @@ _TOOL_WORD = (
 )
 # Decides most tags of a page at their first two letters.
 _TOOL_BEGINS = r"(?=a[ns]|de|en|fu|hu|in|pa|s[ty]|t[ho]|un)"
-# Two patterns, because each begins with one character, which the engine scans for fast.
-_TAG = (
-    r"<(?!<<)(?:[ \t]{0,8}\|[ \t]{0,8}[^\s<>|][^<>|\n]{0,60}\|[ \t]{0,8}>"
-    rf"|<?[ \t]{{0,8}}/?[ \t]{{0,8}}{_TOOL_BEGINS}{_TOOL_WORD}\b(?:[^<>\n]{{0,120}}>>?|(?=[^<>\n]{{0,120}}\Z))"
-    r"|<[ \t]{0,8}/?[ \t]{0,8}SYS[ \t]{0,8}>>)"
+_TOOL_TAG = rf"<(?!<<)<?[ \t]{{0,8}}/?[ \t]{{0,8}}{_TOOL_BEGINS}{_TOOL_WORD}\b"
+_FRAME = re.compile(
+    rf"{_TOOL_TAG}[^<>\n]{{0,120}}>>?"
+    r"|<(?!<<)(?:[ \t]{0,8}\|[ \t]{0,8}[^\s<>|][^<>|\n]{0,60}\|[ \t]{0,8}>|<[ \t]{0,8}/?[ \t]{0,8}SYS[ \t]{0,8}>>)"
+    r"|\[[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS?|RESULTS?|CONTENT))[ \t]{0,8}\]",
+    re.IGNORECASE,
 )
-_BRACKETED = (
-    r"\[[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS?|RESULTS?|CONTENT))[ \t]{0,8}\]"
-)
-_TAGS = re.compile(_TAG, re.IGNORECASE)
-_BRACKETS = re.compile(_BRACKETED, re.IGNORECASE)
-_FRAME = re.compile(f"{_TAG}|{_BRACKETED}", re.IGNORECASE)
+# What follows the text may close it.
+_UNCLOSED = re.compile(rf"{_TOOL_TAG}(?=[^<>\n]{{0,120}}\Z)", re.IGNORECASE)
+_LONGEST_FRAME = 256
 # A text is shown below a line of ours, so one line break at its start makes the empty line that a turn begins with.
 _LEGACY_TURN = re.compile(r"(?:(?<=\n\n)|(?<=\A\n)|(?<=\A))(Human|Assistant)(?=:)")
 _OPENERS = "<\uff1c\ufe64\u02c2\u1438\u276e\u2329\u3008\u300a\u226a"
@@ -53,12 +51,14 @@ _CANDIDATE = re.compile(
     r"|(?<=[\[\uff3b])[^\[\]\uff3b\uff3d\n]{1,30}[\]\uff3d])"
 )
 _LONGEST_CANDIDATE = 136
+_LONGEST_BEGIN = 136
 _MARKERS = re.compile(r"[<>\[\]]")
 
 # The beginning of every frame, and everything in brackets that is not all ASCII. Python's case of `i` is wider.
 _BEGINS = Sieve(
     rf"(?i)<[ \t]{{0,8}}\|[ \t]{{0,8}}[^\s<>|][^<>|\n]{{0,60}}\||<<?[ \t]{{0,8}}/?[ \t]{{0,8}}(?:{_TOOL_WORD}|SYS)"
-    r"|\[[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALL|RESULT|CONTENT))"
+    r"|\[[ \t]{0,8}/?[ \t]{0,8}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALL|RESULT|CONTENT))",
+    reach=_LONGEST_BEGIN,
 )
 # One of these is in every frame: far fewer than there are brackets in a page or in coloured output.
 _WORDS = Sieve(
@@ -104,10 +104,13 @@ def show_delimiters(text: str) -> tuple[str, int]:
         count += 1
         return _shown(folded)
 
-    if ("<" in text or "[" in text) and _may_hold_frame(text):
-        text = _BRACKETS.sub(show, _TAGS.sub(show, text))
+    if "<" in text or "[" in text:
+        text = _replaced(_FRAME, text, _frames(text), show)
+        unclosed = _UNCLOSED.search(text, max(0, len(text) - _LONGEST_FRAME))
+        if unclosed is not None:
+            text = f"{text[: unclosed.start()]}{show(unclosed)}{text[unclosed.end() :]}"
     if not text.isascii():
-        text = _replaced(text, _LOOKALIKES.regions(text), show_lookalike)
+        text = _replaced(_CANDIDATE, text, _LOOKALIKES.regions(text), show_lookalike)
     may_begin = "\n\n" in text or text[:1] in ("H", "A", "\n")
     if may_begin and ("Human:" in text or "Assistant:" in text):
         text, turns = _LEGACY_TURN.subn(r"‹\1›", text)
@@ -115,11 +118,13 @@ def show_delimiters(text: str) -> tuple[str, int]:
     return text, count
 
 
-def _replaced(text: str, regions: Sequence[tuple[int, int]], show: Callable[[re.Match[str]], str]) -> str:
-    """The text with what `show` makes of each candidate that begins in one of the regions."""
+def _replaced(
+    pattern: re.Pattern[str], text: str, regions: Sequence[tuple[int, int]], show: Callable[[re.Match[str]], str]
+) -> str:
+    """The text with what `show` makes of each match that begins in one of the regions."""
     pieces, position = [], 0
     for start, end in regions:
-        for match in _CANDIDATE.finditer(text, max(start, position), end + _LONGEST_CANDIDATE):
+        for match in pattern.finditer(text, max(start, position), end + _LONGEST_FRAME):
             if match.start() >= end:
                 break
             pieces += [text[position : match.start()], show(match)]
@@ -127,10 +132,11 @@ def _replaced(text: str, regions: Sequence[tuple[int, int]], show: Callable[[re.
     return "".join([*pieces, text[position:]]) if pieces else text
 
 
-def _may_hold_frame(text: str) -> bool:
+def _frames(text: str) -> list[tuple[int, int]]:
+    """Where frames may begin."""
     if not text.isascii() and any(letter in text for letter in _OTHER_CASES):
-        return True
-    return _WORDS.may_hold(text) and _BEGINS.may_hold(text)
+        return [(0, len(text))]
+    return _BEGINS.regions(text) if _WORDS.may_hold(text) else []
 
 
 def _shown(frame: str) -> str:

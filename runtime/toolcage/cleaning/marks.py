@@ -122,14 +122,14 @@ def hides(text: str) -> bool:
     return _MAY_HIDE.may_hold(text) and _HIDDEN_CHARACTERS.search(text) is not None
 
 
-def views(text: str, *, shown: bool = False) -> Iterator[View]:
+def views(text: str, *, plain: bool = False) -> Iterator[View]:
     """The text as searches must see it: without hidden characters, and also without whole terminal sequences.
 
-    `shown` says that the text has been through `show_controls`: then ASCII hides nothing but by marks.
+    `plain` says that the text does not hide anything (see `hides`), where that is known.
 
     Both are needed: a sequence can split a key, and its payload (a window title, a link target) can be one.
     """
-    if not ("[" in text and "[U+" in text if shown and text.isascii() else hides(text)):
+    if plain or not hides(text):
         yield View(text, text, None)
         return
     uncoloured = _without_colours(text) if _ESCAPE in text and "[U+" not in text else None

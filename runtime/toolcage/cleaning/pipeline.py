@@ -24,6 +24,7 @@ from toolcage.cleaning.decode import decode
 from toolcage.cleaning.delimiters import show_delimiters
 from toolcage.cleaning.injection import suspect
 from toolcage.cleaning.markdown import part_links
+from toolcage.cleaning.marks import hides
 from toolcage.cleaning.personal import PERSONAL, redact_personal
 from toolcage.cleaning.secrets import redact_secrets
 from toolcage.cleaning.surroundings import around_changes
@@ -97,8 +98,8 @@ def _settled(text: str, terms: OutputTerms, exact: Sequence[str]) -> tuple[str, 
     if is_dull(text, terms, exact):
         return text, findings
     for _ in range(_MOST_PASSES):
-        visible = _characters(text, findings)
-        text = _structure(visible, terms, exact, findings)
+        visible, plain = _characters(text, findings)
+        text = _structure(visible, terms, exact, findings, plain=plain)
         # What `_characters` made it would make again: if nothing after it changed anything, nothing will.
         if text == visible or _changes_no_more(visible, text, terms, exact):
             break
@@ -108,7 +109,10 @@ def _settled(text: str, terms: OutputTerms, exact: Sequence[str]) -> tuple[str, 
 def _changes_no_more(before: str, after: str, terms: OutputTerms, exact: Sequence[str]) -> bool:
     """Whether nothing is left to do around what was done: another look at the whole text would be for nothing."""
     around = None if terms.html == "clean" else around_changes(before, after, exact)
-    return around is not None and _structure(_characters(around, Counter()), terms, exact, Counter()) == around
+    if around is None:
+        return False
+    visible, plain = _characters(around, Counter())
+    return _structure(visible, terms, exact, Counter(), plain=plain) == around
 
 
 def _finished(text: str, terms: OutputTerms, findings: Counter[str]) -> tuple[str, Counter[str]]:
@@ -118,19 +122,24 @@ def _finished(text: str, terms: OutputTerms, findings: Counter[str]) -> tuple[st
     return text, +findings
 
 
-def _characters(text: str, findings: Counter[str]) -> str:
+def _characters(text: str, findings: Counter[str]) -> tuple[str, bool]:
+    """The text with what is hidden shown, and whether it surely hides nothing, not even by marks."""
+    if not hides(text):
+        return text, True
     text, count = show_controls(text)
     findings["control_shown"] += count
     text, count = show_invisibles(text)
     findings["invisible_shown"] += count
-    return text
+    return text, text.isascii() and "[U+" not in text
 
 
-def _structure(text: str, terms: OutputTerms, exact: Sequence[str], findings: Counter[str]) -> str:
+def _structure(text: str, terms: OutputTerms, exact: Sequence[str], findings: Counter[str], *, plain: bool) -> str:
+    """`plain`: the text is known to hide nothing."""
     if terms.html == "clean" and ("<" in text or "&" in text):
         text, count = html.sanitise(text)
         findings["html_neutralised"] += count
-    text, count = redact_secrets(text, exact, shapes="secrets" in terms.redact, shown=terms.html != "clean")
+        plain = False  # entities may be characters now
+    text, count = redact_secrets(text, exact, shapes="secrets" in terms.redact, plain=plain)
     findings["secret_redacted"] += count
     if not PERSONAL.isdisjoint(terms.redact):
         text, counts = redact_personal(text, terms.redact)

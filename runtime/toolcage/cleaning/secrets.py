@@ -50,12 +50,12 @@ _WORD_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 
 def redact_secrets(
-    text: str, exact: Sequence[str] = (), *, shapes: bool = True, shown: bool = False
+    text: str, exact: Sequence[str] = (), *, shapes: bool = True, plain: bool = False
 ) -> tuple[str, int]:
-    """The text without secrets, and how many there were. `shown`: its controls were made visible before."""
+    """The text without secrets, and how many there were. `plain`: the text is known to hide nothing."""
     total = 0
     for number in range(_PASSES):  # what stood next to a redacted value may be recognisable only now
-        spans = find_secrets(text, exact, shapes=shapes, shown=shown)
+        spans = find_secrets(text, exact, shapes=shapes, plain=plain)
         if not spans:
             break
         if number >= _PLAIN_PASSES:  # keys glued to each other, each of which uncovers one more: the whole word goes
@@ -63,7 +63,7 @@ def redact_secrets(
         total += len(spans)
         text, before = replaced(text, spans), text
         around = around_changes(before, text, exact)
-        if around is not None and not find_secrets(around, exact, shapes=shapes, shown=shown):
+        if around is not None and not find_secrets(around, exact, shapes=shapes, plain=plain):
             break
     return text, total
 
@@ -91,12 +91,12 @@ def replaced(text: str, spans: Sequence[Span]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def find_secrets(text: str, exact: Sequence[str] = (), *, shapes: bool = True, shown: bool = False) -> list[Span]:
+def find_secrets(text: str, exact: Sequence[str] = (), *, shapes: bool = True, plain: bool = False) -> list[Span]:
     """Where secrets stand, in order and without overlap: start, end, kind."""
     if not shapes and not exact:
         return []
     found: list[Span] = []
-    for view in views(text, shown=shown):
+    for view in views(text, plain=plain):
         found += [(*view.origin(start, end), name) for start, end, name in _search(view.text, exact, shapes)]
     return _merged(found)
 

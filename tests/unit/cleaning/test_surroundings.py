@@ -92,6 +92,28 @@ def test_the_surroundings_hold_the_longest_spelling_of_a_known_value(write: Call
     assert min(place, len(around) - place - len(written)) > len(written)
 
 
+LINES = st.lists(st.sampled_from(["", "a", "<b", "word " * 30, "<x" * 200, "y" * 1500, "é\U0001f600"]), min_size=1, max_size=30)
+
+
+@settings(max_examples=300, deadline=None)
+@given(LINES, st.lists(st.integers(0, 10), max_size=3))
+def test_every_changed_line_stands_in_the_surroundings_with_what_is_near(some: list[str], places: list[int]) -> None:
+    far = ["z" * 90] * 400
+    lines = [*far, *some, *far, *some, *far]
+    for place in places:
+        lines.insert(place * len(lines) // 11, "[an <img")
+    before = "\n".join(lines)
+    changed = [line.replace("<", "&lt;") for line in lines]
+    after = "\n".join(changed)
+    around = around_changes(before, after)
+    assert around is not None
+    start = 0
+    for line, made in zip(lines, changed, strict=True):
+        if line != made:
+            assert after[max(0, start - 800) : start + len(made) + 800] in around
+        start += len(made) + 1
+
+
 def test_the_surroundings_of_one_changed_line_are_a_small_part_with_nothing_at_their_ends() -> None:
     before = f"{FAR * 4}a <b>\n{FAR * 4}"
     around = around_changes(before, before.replace("<b", "&lt;b"))
