@@ -92,7 +92,9 @@ def test_the_surroundings_hold_the_longest_spelling_of_a_known_value(write: Call
     assert min(place, len(around) - place - len(written)) > len(written)
 
 
-LINES = st.lists(st.sampled_from(["", "a", "<b", "word " * 30, "<x" * 200, "y" * 1500, "é\U0001f600"]), min_size=1, max_size=30)
+LINES = st.lists(
+    st.sampled_from(["", "a", "<b", "word " * 30, "<x" * 200, "y" * 1500, "é\U0001f600"]), min_size=1, max_size=30
+)
 
 
 @settings(max_examples=300, deadline=None)
