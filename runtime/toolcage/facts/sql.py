@@ -13,24 +13,20 @@ Deliberately knows no schema. A view, a synonym or a generated column is what th
 
 from __future__ import annotations
 
-import contextvars
 import enum
-import functools
-import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from toolcage.errors import Refused
-from toolcage.facts import sql_change, sql_text
+from toolcage.facts import sql_change, sql_grammar, sql_text
 from toolcage.facts.sql_change import SqlChange
 from toolcage.facts.sql_text import Dialect, unreadable
 from toolcage.types import Facts
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
-    from sqlglot.dialects.dialect import Dialect as Grammar
-    from sqlglot.parser import Parser
 
 MAX_NODES: Final = 4000
 MAX_DEPTH: Final = 120
@@ -58,15 +54,28 @@ _SYNTAX_FUNCTIONS: Final = {
 }  # fmt: skip
 # The operators among these; each dialect's screen judges the operator by its node, PostgreSQL has no such functions.
 _SQLITE_ONLY: Final = frozenset({"glob", "like", "->", "->>"})
-# In PostgreSQL `c.to_json` may be the call to_json(c), which reads the whole row.
+# In PostgreSQL `c.to_json` may be the call to_json(c), which reads the whole row: the functions of one row that tell of
+# more than its type. Those of its own that do more than compute all begin with `pg_`.
 _ROW_READERS: Final = frozenset(
-    {"to_json", "to_jsonb", "row_to_json", "json_agg", "jsonb_agg", "array_agg", "record_out", "text", "varchar",
-     "quote_literal", "quote_nullable", "concat", "hstore", "query_to_xml", "xmlagg"}
+    {"any_value", "array_agg", "concat", "hash_record", "hash_record_extended", "hstore", "json_agg", "json_agg_strict",
+     "json_build_array", "json_build_object", "jsonb_agg", "jsonb_agg_strict", "jsonb_build_array",
+     "jsonb_build_object", "max", "min", "mode", "num_nonnulls", "num_nulls", "quote_literal", "quote_nullable",
+     "record_out", "record_send", "row_to_json", "to_json", "to_jsonb"}
 )  # fmt: skip
+_ENGINE_PREFIX: Final = "pg_"
 
 # `a <> ALL (array)`, a call to the parser. Words that PostgreSQL reserves: unquoted they are no function's name.
 _COMPARED_WITH_EACH: Final = frozenset({"all", "some"})
 
+# `'x'::regclass` and its kin, arrays of them too, say what there is, granted or not; text search is configured openly.
+_LOOKING_UP: Final = re.compile(r"_?(?:reg(?!config$|dictionary$)[a-z]+|aclitem)")
+_NUMBERS_AND_CONFIGURATIONS: Final = frozenset({"oid", "regconfig", "regdictionary"})
+_OPERATOR: Final = re.compile(r"other|(?:pg_catalog\.)?[+\-*/<>=~!@#%^&|`?]+")
+_ALWAYS_REFUSED: Final = frozenset({INDEX_CHOICE, CHANGE_OPTION})
+# Parts of a larger part, which is looked at as a whole.
+_NAMES: Final = frozenset({"Identifier", "Star", "With"})
+# What may stand behind a call and belongs to it.
+_CALL_CLAUSES: Final = frozenset({"Filter", "WithinGroup", "RespectNulls", "IgnoreNulls", "Window"})
 _INSERT_OPTIONS: Final = ("overwrite", "alternative", "ignore", "exists", "partition", "by_name", "stored", "source",
                           "settings", "is_function", "where")  # fmt: skip
 _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -114,7 +123,7 @@ def read(text: str, dialect: Dialect = "sqlite", purpose: Purpose = "read") -> S
     spans = sql_text.scan(text, dialect)
     word = _first_word(text)
     try:
-        tokens, trees = _parse(text, dialect)
+        tokens, trees = _parse(spans.plain, dialect)
     except Refused:
         # A statement that is no query is named for what it is, even where the parser does not know all of its syntax.
         if word in _QUERY_WORDS or (purpose == "change" and word in CHANGE_ROOTS):
@@ -126,16 +135,15 @@ def read(text: str, dialect: Dialect = "sqlite", purpose: Purpose = "read") -> S
     reader.read_all(trees)
     begun = SqlFacts(dialect=dialect, purpose=purpose, statements=len(trees), word=word, root=_root(trees))
     facts = reader.facts(begun)
-    if (facts.root in QUERY_ROOTS or purpose == "change") and facts.statements == 1:
-        _demand_agreement(text, spans, tokens)
+    may_run = QUERY_ROOTS | CHANGE_ROOTS if purpose == "change" else QUERY_ROOTS
+    if facts.root in may_run and facts.statements == 1:
+        _demand_agreement(spans, tokens)
     if purpose == "change" and dialect == "sqlite" and facts.statements == 1:
-        return replace(facts, change=sql_change.read_change(trees[0], _marks(tokens), facts.tables))
+        return replace(facts, change=sql_change.read_change(trees[0], sql_grammar.placeholders(tokens), facts.tables))
     return facts
 
 
 # --- parsing -------------------------------------------------------------------------------------------------------
-
-_reading: contextvars.ContextVar[bool] = contextvars.ContextVar("toolcage_reading_sql", default=False)
 
 
 def _first_word(text: str) -> str:
@@ -149,81 +157,24 @@ def _first_word(text: str) -> str:
     return rest[:end].lower()
 
 
-@functools.cache
-def _grammar(dialect: Dialect) -> tuple[Grammar, type[Parser]]:
-    """The dialect and a parser that leaves every ordinary call as it is written. Imports sqlglot, once."""
-    import sqlglot
-    from sqlglot import TokenType
-    from sqlglot.parsers.postgres import PostgresParser
-    from sqlglot.parsers.sqlite import SQLiteParser
-
-    # Its warnings quote the statement; drop those of our own reads and leave the host's use of sqlglot alone.
-    logging.getLogger("sqlglot").addFilter(lambda record: not _reading.get())
-    base, kept = {
-        "sqlite": (SQLiteParser, {"CAST"}),
-        "postgres": (PostgresParser, {"CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY"}),
-    }[dialect]
-    parsers = {name: parse for name, parse in base.FUNCTION_PARSERS.items() if name in kept}
-    marks = {**base.PLACEHOLDER_PARSERS, TokenType.PLACEHOLDER: _placed}
-    # Neither engine has lambdas: `f(a -> 'x')` hands over a JSON field. `f(a => 1)` is PostgreSQL's own.
-    named = {kind: parse for kind, parse in base.LAMBDAS.items() if kind is not TokenType.ARROW}
-    changed = {
-        "FUNCTIONS": {},
-        "FUNCTION_PARSERS": parsers,
-        "PLACEHOLDER_PARSERS": marks,
-        "LAMBDAS": named if dialect == "postgres" else {},
-    }
-    made = type("ReadingParser", (base,), changed)
-    return _tokenizing(sqlglot.Dialect.get_or_raise(dialect)), made
-
-
-def _placed(parser: Any) -> exp.Expr:
-    """A `?`, with its place in the text."""
-    from sqlglot import exp
-
-    made = exp.Placeholder()
-    made.meta[sql_change.AT] = parser._prev.start
-    return made
-
-
-def _marks(tokens: list[Token]) -> list[int]:
-    from sqlglot import TokenType
-
-    return [token.start for token in tokens if token.token_type is TokenType.PLACEHOLDER]
-
-
-def _tokenizing(grammar: Grammar) -> Grammar:
-    """The grammar without `$tag$ … $tag$`, which `sql_text` refuses: its tokenizer takes `$1,$2` for the beginning of
-    one."""
-    from sqlglot import TokenType
-
-    kind = type(grammar)
-    base = kind.tokenizer_class
-    changed = {name: TokenType.PARAMETER if token is TokenType.HEREDOC_STRING else token
-               for name, token in base.SINGLE_TOKENS.items()}  # fmt: skip
-    tokenizer = type("Tokenizer", (base,), {"HEREDOC_STRINGS": [], "SINGLE_TOKENS": changed})
-    made: Grammar = type(f"Reading{kind.__name__}", (kind,), {"Tokenizer": tokenizer})()
-    return made
-
-
 def _parse(text: str, dialect: Dialect) -> tuple[list[Token], list[exp.Expr]]:
-    grammar, parser = _grammar(dialect)
+    engine, parser = sql_grammar.grammar(dialect)
     from sqlglot import exp
     from sqlglot.errors import ErrorLevel, SqlglotError
 
-    token = _reading.set(True)
+    token = sql_grammar.reading.set(True)
     try:
-        tokens = grammar.tokenize(text)
+        tokens = sql_grammar.words(text, dialect)
         if len(tokens) > MAX_TOKENS:
             unreadable("it has too many words", code="sql.too_large")
-        parsed = parser(dialect=grammar, error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
+        parsed = parser(dialect=engine, error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
     except RecursionError:
         unreadable("it is nested too deeply", code="sql.too_deep")
     except (SqlglotError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
         # The parser's own slips on odd input arrive as these; each is a statement that it cannot read.
         unreadable(_parser_reason(error))
     finally:
-        _reading.reset(token)
+        sql_grammar.reading.reset(token)
     return tokens, [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
 
 
@@ -245,20 +196,27 @@ def _root(trees: list[exp.Expr]) -> str:
     return type(tree).__name__.lower()
 
 
-def _demand_agreement(text: str, spans: sql_text.Spans, tokens: list[Token]) -> None:
-    """The parser must have seen exactly the quoted spans and semicolons that the engine will see."""
+def _demand_agreement(spans: sql_text.Spans, tokens: list[Token]) -> None:
+    """The parser must have seen exactly the quoted spans and semicolons that the engine will see, and its words must
+    cover all that is no comment there, and nothing of a comment: PostgreSQL ends `#--` before the comment, and a
+    parser that knows `#-` reads the comment's text, or takes the next line for one."""
     from sqlglot import TokenType
 
+    text = spans.plain
     theirs: list[tuple[int, int]] = []
-    semicolons = 0
+    semicolons = end = 0
     for token in tokens:
+        covered = slice(token.start, token.end + 1)
+        if spans.bare[end : token.start].strip() or spans.bare[covered] != text[covered]:
+            unreadable("its comments can be read in two ways", hint="Leave comments out.")
+        end = token.end + 1
         if token.token_type is TokenType.SEMICOLON:
             semicolons += 1
         last = text[token.end]
         if last in "'\"`]" and token.token_type not in (TokenType.R_BRACKET, TokenType.L_BRACKET):
             start = token.start + (text[token.start] in "xXbBeE" and text[token.start + 1] == "'")
             theirs.append((start, token.end))
-    if tuple(theirs) != spans.quoted or semicolons != spans.semicolons:
+    if tuple(theirs) != spans.quoted or semicolons != spans.semicolons or spans.bare[end:].strip():
         unreadable("its quotes or comments can be read in two ways")
 
 
@@ -301,6 +259,7 @@ class _Reader:
     functions: set[str] = field(default_factory=set)
     table_functions: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
+    seen: set[int] = field(default_factory=set)
     changes: int = 0
     written: set[tuple[str, str]] = field(default_factory=set)
     narrowed: bool = False
@@ -309,6 +268,7 @@ class _Reader:
         try:
             for tree in trees:
                 self.visit(tree, _Scope())
+                self._demand_all_seen(tree)
         except RecursionError:
             unreadable("it is nested too deeply", code="sql.too_deep")
 
@@ -329,8 +289,18 @@ class _Reader:
 
     # -- the walk
 
+    def _demand_all_seen(self, tree: exp.Expr) -> None:
+        """No handler may have passed over a part of what could run: what it did not look at would be in no fact."""
+        if type(tree).__name__.lower() not in QUERY_ROOTS | CHANGE_ROOTS | {"subquery"} or self.types & _ALWAYS_REFUSED:
+            return
+        if any(id(node) not in self.seen and type(node).__name__ not in _NAMES for node in tree.walk()):
+            unreadable("the parser built a part that is not understood")
+
     def visit(self, node: exp.Expr, scope: _Scope) -> None:
+        self.seen.add(id(node))
         name = type(node).__name__
+        if name == "ObjectIdentifier" and str(node.this).lower() in _NUMBERS_AND_CONFIGURATIONS:
+            name = "DataType"
         self._met(name)
         self.depth += 1
         if self.depth > MAX_DEPTH:
@@ -430,6 +400,7 @@ class _Reader:
     def _from_item(self, item: exp.Expr, inner: _Scope, outer: _Scope) -> None:
         """`inner` sees the FROM clause itself, which only join conditions, LATERAL and function arguments may."""
         kind = type(item).__name__
+        self.seen.add(id(item))
         if kind in ("From", "Join"):
             self._met(kind)
             self._from_item(item.this, inner, outer)
@@ -464,8 +435,14 @@ class _Reader:
     def _table(self, node: exp.Expr, scope: _Scope) -> None:
         this = node.this
         alias = node.args.get("alias")
+        nameless = alias is not None and alias.this is None
+        if type(this).__name__ == "Identifier" and (nameless or node.args.get("ordinality")):
+            # FROM rollup (a) and FROM update (1) WITH ORDINALITY are calls.
+            unreadable("a table is named in a way that is not understood")
+        self.seen.add(id(node))
         if type(this).__name__ == "Identifier":
             self._met("Identifier")
+            self._called_without_parentheses(this)
             if not self._is_cte(node, scope):
                 self.tables.add(self._table_name(node))
                 if alias is not None and alias.args.get("columns"):
@@ -499,6 +476,7 @@ class _Reader:
         columns = None
         if type(target).__name__ == "Schema":
             self._met("Schema")
+            self.seen.add(id(target))
             target, columns = target.this, target.expressions
         inner = scope.within(self._target(target, scope))
         name = self._table_name(target).lower()
@@ -578,14 +556,33 @@ class _Reader:
         for key in ("this", "table", "db", "catalog"):
             if part := node.args.get(key):
                 self._met(type(part).__name__)
+                self.seen.add(id(part))
         table = node.args.get("table")
-        if type(node.this).__name__ == "Star":
+        if type(node.this).__name__ in _CALL_CLAUSES:
+            self._qualified_call(node, scope)
+        elif type(node.this).__name__ not in ("Identifier", "Star") and not self._is_text_for_a_name(node.this):
+            unreadable("a column is named in a way that is not understood")
+        elif type(node.this).__name__ == "Star":
             self._star(self._named(self._fold(table), scope) if table else scope.levels[0])
         elif table is None:
+            self._called_without_parentheses(node.this)
             self._bare_column(node.name.lower(), scope.levels)
             self._whole_row(self._fold(node.this), scope)
         else:
             self._qualified_column(self._fold(table), node.name.lower(), scope)
+
+    def _is_text_for_a_name(self, node: exp.Expr) -> bool:
+        return self.dialect == "sqlite" and type(node).__name__ == "Literal" and bool(node.args.get("is_string"))
+
+    def _qualified_call(self, node: exp.Expr, scope: _Scope) -> None:
+        """`schema.f(…) FILTER (…)`, which the parser calls a column."""
+        call: Any = node.this
+        while type(call).__name__ in _CALL_CLAUSES:
+            call = call.this
+        if type(call).__name__ != "Anonymous":
+            unreadable("a function is named in a way that is not understood")
+        self.functions.add("?" if node.args.get("db") else self._function_name(call, node.args["table"]))
+        self.visit(node.this, scope)
 
     def _bare_column(self, column: str, levels: tuple[tuple[_Source, ...], ...]) -> None:
         """Every real table in view may be the one meant: without the schema nobody can tell."""
@@ -598,11 +595,22 @@ class _Reader:
         found = [source for level in scope.levels for source in level if source.name == qualifier]
         if not found:
             self.columns.add((None, column))
+        self._called_by_name(column)
         for source in found:
             if source.table is not None:
                 self.columns.add((source.table.lower(), column))
                 if self.dialect == "postgres" and column in _ROW_READERS:
                     self.stars.add(source.table.lower())
+
+    def _called_by_name(self, field: str) -> None:
+        """`c.pg_typeof` and `(c).pg_typeof` may be calls in PostgreSQL."""
+        if self.dialect == "postgres" and field.startswith(_ENGINE_PREFIX):
+            self.functions.add(field)
+
+    def _called_without_parentheses(self, name: exp.Expr) -> None:
+        """A word that PostgreSQL reserves since version 16 and that is new to the parser."""
+        if self.dialect == "postgres" and not name.args.get("quoted") and name.name.lower() == "system_user":
+            self.functions.add("system_user")
 
     def _whole_row(self, name: str, scope: _Scope) -> None:
         """A bare name that is also the name of a FROM item may mean its whole row."""
@@ -617,7 +625,24 @@ class _Reader:
     def _star(self, sources: Iterable[_Source]) -> None:
         self.stars |= {source.table.lower() for source in sources if source.table is not None}
 
+    # -- types
+
+    def _type(self, node: exp.Expr, scope: _Scope) -> None:
+        """A type by a name of its own. Those that look names up in the catalog tell what is there."""
+        kind: Any = node.args.get("kind")
+        names = [part.name for part in kind.walk() if type(part).__name__ == "Identifier"] if _is_node(kind) else [kind]
+        for name in names:
+            if isinstance(name, str) and _LOOKING_UP.fullmatch(name.lower()):
+                self.types.add("ObjectIdentifier")
+        self.children(node, scope)
+
     # -- the rest
+
+    def _operator(self, node: exp.Expr, scope: _Scope) -> None:
+        """An operator that the parser has no name for. One of another schema is a function of somebody's."""
+        if not _OPERATOR.fullmatch(str(node.args.get("operator"))):
+            unreadable("an operator is named in a way that is not understood", hint="Write the operator alone.")
+        self.children(node, scope)
 
     def _membership(self, node: exp.Expr, scope: _Scope) -> None:
         """`x IN t`, without parentheses, reads the table t in SQLite; the parser calls it a column, and 't' a text."""
@@ -653,9 +678,12 @@ class _Reader:
         if call is not None and type(call).__name__ == "Anonymous":
             self.functions.add(self._function_name(call, node.this))
             self._met("Anonymous")
+            self.seen.add(id(call))
             self.children(call, scope)
             self.visit(node.this, scope)
         else:
+            if call is not None and type(call).__name__ == "Identifier":
+                self._called_by_name(call.name.lower())
             self.children(node, scope)
 
     def _function_name(self, call: exp.Expr, schema: exp.Expr | None) -> str:
@@ -678,13 +706,17 @@ def _from_items(node: exp.Expr) -> list[exp.Expr]:
     return [*([clause] if clause else ()), *(node.args.get("joins") or ()), *(node.args.get("laterals") or ())]
 
 
+def _is_node(value: Any) -> bool:
+    return isinstance(getattr(value, "args", None), dict)
+
+
 def _expressions(value: Any) -> list[exp.Expr]:
     """The tree nodes in one slot of a node. A slot of a shape that is not known here could hide some: refused."""
     if value is None or isinstance(value, bool | int | str | enum.Enum):
         return []
     if isinstance(value, list):
         return [child for item in value for child in _expressions(item)]
-    if not isinstance(getattr(value, "args", None), dict):
+    if not _is_node(value):
         unreadable("the parser built a part that is not understood")
     return [value]
 
@@ -700,6 +732,8 @@ _HANDLERS: Final[Mapping[str, Any]] = {
     "Anonymous": _Reader._call,
     "Dot": _Reader._dot,
     "In": _Reader._membership,
+    "DataType": _Reader._type,
+    "Operator": _Reader._operator,
 }
 _CHANGE_HANDLERS: Final[Mapping[str, Any]] = {
     "Insert": _Reader._insert,

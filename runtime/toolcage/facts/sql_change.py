@@ -25,6 +25,8 @@ Operation: TypeAlias = Literal["insert", "update", "delete"]
 Comparison: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "IS", "IS NOT", "IN", "BETWEEN"]
 AT: Final = "at"
 """Where the parser of `sql` notes a `?`'s place in the text."""
+NUMBERED: Final = "numbered"
+"""Where it notes that a number followed."""
 _COMPARISONS: Final[dict[str, Comparison]] = {
     "EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "IS", "Is": "IS",
 }  # fmt: skip
@@ -142,6 +144,7 @@ class _Reader:
         named = [node for node in marks if node.args.get("this") is not None]
         odd = [node for node in self._nodes if type(node).__name__ in ("Parameter", "SessionParameter")]
         odd += [node for node in self._nodes if type(node).__name__ == "Identifier" and node.name.startswith("$")]
+        odd += [node for node in marks if node.meta.get(NUMBERED)]
         if odd or (named and len(named) < len(marks)) or any(not isinstance(node.this, str) for node in named):
             unreadable("its parameters can be counted in two ways", hint=_REPAIR)
         if len(self._order) != len(marks) - len(named) or any(

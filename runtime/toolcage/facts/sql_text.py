@@ -4,6 +4,9 @@ A parser that disagrees with the engine about a single quote sees another statem
 text is scanned here with each engine's documented rules, what those rules leave doubtful is refused, and `sql.read`
 then demands that the parser's tokens have exactly these quoted spans.
 
+PostgreSQL's texts with escapes (`E'it\'s'`) and in dollars (`$$it's$$`) are read by its rules, and plain ones of the
+same length are put in their place for the parser: what such a text says is in no fact.
+
 Trusts nothing. Knows no grammar beyond quotes, comments, semicolons and parentheses.
 """
 
@@ -24,7 +27,8 @@ MAX_SEMICOLONS: Final = 16
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _CONTROL_BUT_RETURN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_NEVER: Final = r"(?P<odd>['\"`\\#{}]|\$\w*\$|(?<=\w)\$|/\*)"
+# SQLite takes `:x(…)` for the name of one parameter, up to the parenthesis or a blank, quotes included.
+_NEVER: Final = r"(?P<odd>['\"`\\#{}]|\$\w*\$|(?<=\w)\$|/\*|[:@$][\w:$]*\()"
 _SPANS: Final[dict[Dialect, re.Pattern[str]]] = {
     "sqlite": re.compile(
         r"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|\[[^\]]*\])"
@@ -32,24 +36,27 @@ _SPANS: Final[dict[Dialect, re.Pattern[str]]] = {
         re.DOTALL,
     ),
     "postgres": re.compile(
-        r"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
-        r"|(?P<comment>--[^\n]*|/\*.*?\*/)|(?P<mark>[;()])|" + _NEVER.replace("#", ""),
+        r"(?P<escaped>(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*')|(?P<dollars>(?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)"
+        r"|(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
+        r"|(?P<comment>--[^\n]*|/\*.*?\*/)|(?P<mark>[;()])|" + _NEVER.replace("#", "").replace(r"|[:@$][\w:$]*\(", ""),
         # `#` begins the JSON path operators and is XOR; `{` and `}` stay odd outside of quotes.
         re.DOTALL,
     ),
 }
 _PREFIXES: Final[dict[Dialect, str]] = {"sqlite": "xX", "postgres": "xXbBeE"}
 _WORD: Final = re.compile(r"[\w$]+")
-# Backslash escapes of which none is a quote: such a text ends where a text without escapes would.
-_ENDS_ALIKE: Final = re.compile(r"(?:[^\\]|\\[^'])*")
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """Where quoted text stands, as (first, last) character of each, and how many semicolons stand outside of it."""
+    """Where quoted text stands, as (first, last) character of each, and how many semicolons stand outside of it.
+    `plain` is the text for the parser, `bare` the same with a blank for each character of a comment."""
 
     quoted: tuple[tuple[int, int], ...]
     semicolons: int
+    plain: str
+    bare: str
 
 
 def unreadable(reason: str, *, code: str = "sql.unreadable", hint: str | None = None) -> NoReturn:
@@ -75,33 +82,45 @@ def scan(text: str, dialect: Dialect) -> Spans:
     quoted: list[tuple[int, int]] = []
     semicolons = depth = end = 0
     after_literal = False
+    plain, comments = list(text), []
     for match in _SPANS[dialect].finditer(text):
-        _check_between(text, end, match.start())
-        after_literal = after_literal and not text[end : match.start()].strip()
+        start, kind, found = match.start(), match.lastgroup, match.group()
+        _check_between(text, end, start)
+        after_literal = after_literal and not text[end:start].strip()
         end = match.end()
-        if match.lastgroup == "comment":
-            _check_comment(match.group())
+        if kind == "comment":
+            _check_comment(found)
+            comments.append((start, end))
             continue
-        literal = match.group()[0] == "'"
+        literal = kind in ("escaped", "dollars") or found[0] == "'"
         if after_literal and literal and dialect == "postgres":
             # On a new line it goes on with what the first began, escapes included.
             unreadable("two quoted texts stand side by side", hint="Join texts with ||.")
         after_literal = literal
-        if match.lastgroup == "quoted":
-            _check_quoted(text, match.start(), match.group(), dialect)
-            quoted.append((match.start(), end - 1))
-        elif match.lastgroup == "odd":
-            unreadable(f"`{match.group()}` is not understood at this place")
-        elif match.group() == ";":
+        if kind == "escaped":
+            plain[start:end] = _ESCAPE.sub("xx", found)
+            quoted.append((start + 1, end - 1))
+        elif kind == "dollars":
+            plain[start:end] = "'" + "x" * (len(found) - 2) + "'"
+            quoted.append((start, end - 1))
+        elif kind == "quoted":
+            _check_quoted(text, start, found, dialect)
+            quoted.append((start, end - 1))
+        elif kind == "odd":
+            unreadable(f"`{found[:40]}` is not understood at this place")
+        elif found == ";":
             semicolons += 1
         else:
-            depth += 1 if match.group() == "(" else -1
+            depth += 1 if found == "(" else -1
             if depth > MAX_PARENTHESES:
                 unreadable("its parentheses are nested too deeply", code="sql.too_deep")
     _check_between(text, end, len(text))
     if semicolons > MAX_SEMICOLONS:
         unreadable("it holds too many semicolons", code="sql.multiple_statements")
-    return Spans(quoted=tuple(quoted), semicolons=semicolons)
+    bare = plain.copy()
+    for start, end in comments:
+        bare[start:end] = " " * (end - start)
+    return Spans(quoted=tuple(quoted), semicolons=semicolons, plain="".join(plain), bare="".join(bare))
 
 
 def _check_between(text: str, start: int, end: int) -> None:
@@ -131,8 +150,6 @@ def _check_quoted(text: str, start: int, span: str, dialect: Dialect) -> None:
     plain = before.isascii() and before.isalpha()
     if span[0] != "'" or not plain or (len(before) == 1 and before not in _PREFIXES[dialect]):
         unreadable("a quote stands directly after a word", hint="Put a blank between a word and a quoted text.")
-    if before in ("e", "E") and not _ENDS_ALIKE.fullmatch(span, 1, len(span) - 1):
-        unreadable("it uses a backslash before a quote", hint="Write a quote within a text twice: ''.")
 
 
 def _word_before(text: str, end: int) -> str:

@@ -38,7 +38,7 @@ _POSTGRES_NODES: Final = """
     AtTimeZone Extract Substring Trim StrPosition Overlay Overlaps Localtime Localtimestamp JSONBExtract
     JSONBExtractScalar JSONBContains JSONBContainsTopKey JSONBContainsAllTopKeys JSONBContainsAnyTopKeys BitString
     ByteString RespectNulls IgnoreNulls Kwarg PropertyEQ Variadic MatchAgainst Distance JSON JSONBPathExists
-    JSONBDeleteAtPath Adjacent ExtendsLeft ExtendsRight ColumnDef TableSample RecursiveWithSearch
+    JSONBDeleteAtPath Operator Adjacent ExtendsLeft ExtendsRight ColumnDef TableSample RecursiveWithSearch
 """
 _COMMON_NODES: Final = frozenset(
     node for group in (_QUERY_NODES, _VALUE_NODES, _EXPRESSION_NODES) for node in group.split()
