@@ -50,10 +50,10 @@ _SYNTAX_FUNCTIONS: Final = {
     "CurrentRole": "current_role", "CurrentCatalog": "current_catalog", "CurrentSchema": "current_schema",
     "SessionUser": "session_user", "Substring": "substring", "Trim": "trim", "StrPosition": "position",
     "Overlay": "overlay", "Extract": "extract", "Unnest": "unnest", "Overlaps": "overlaps", "Glob": "glob",
-    "Like": "like", "JSONExtract": "->", "JSONExtractScalar": "->>",
+    "Like": "like", "Match": "match", "JSONExtract": "->", "JSONExtractScalar": "->>",
 }  # fmt: skip
 # The operators among these; each dialect's screen judges the operator by its node, PostgreSQL has no such functions.
-_SQLITE_ONLY: Final = frozenset({"glob", "like", "->", "->>"})
+_SQLITE_ONLY: Final = frozenset({"glob", "like", "match", "->", "->>"})
 # In PostgreSQL `c.to_json` may be the call to_json(c), which reads the whole row: the functions of one row that tell of
 # more than its type. Those of its own that do more than compute all begin with `pg_`.
 _ROW_READERS: Final = frozenset(
@@ -205,7 +205,11 @@ def _demand_agreement(spans: sql_text.Spans, tokens: list[Token]) -> None:
     text = spans.plain
     theirs: list[tuple[int, int]] = []
     semicolons = end = 0
+    ended = False
     for token in tokens:
+        if ended and token.token_type is not TokenType.SEMICOLON:
+            unreadable("something follows the statement", code="sql.multiple_statements")
+        ended = ended or (end > 0 and token.token_type is TokenType.SEMICOLON)
         covered = slice(token.start, token.end + 1)
         if spans.bare[end : token.start].strip() or spans.bare[covered] != text[covered]:
             unreadable("its comments can be read in two ways", hint="Leave comments out.")

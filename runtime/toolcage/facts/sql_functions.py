@@ -6,8 +6,8 @@ file, no setting, no other session, and to write nothing, whatever its arguments
 
 Left out on purpose: `load_extension`, `readfile`, `writefile`, `edit`, `fts3_tokenizer`, every `sqlite_*` (code,
 files, internals); `randomblob` and `zeroblob` (their only use in a question is to allocate); `changes`,
-`total_changes`, `last_insert_rowid` (nothing writes here); the full-text helpers (their index tables are not granted
-by name). In PostgreSQL: everything that runs a query given as text (`query_to_xml`, `ts_stat`, `ts_rewrite`,
+`total_changes`, `last_insert_rowid` (nothing writes here); `optimize` of FTS3 (it writes); `regexp`, which SQLite
+does not have. In PostgreSQL: everything that runs a query given as text (`query_to_xml`, `ts_stat`, `ts_rewrite`,
 `crosstab`), touches files, large objects, sequences, settings (`setseed` too), locks, statistics, other backends,
 tells what there is (`to_regclass`, `pg_input_is_valid`, `pg_relation_size`, `obj_description`), or sleeps. A function
 of an extension goes by its name alone, in `public`: where the extension is absent, that is a function of the operator.
@@ -41,6 +41,10 @@ _SQLITE_JSON = """
     json_valid jsonb jsonb_array jsonb_extract jsonb_group_array jsonb_group_object jsonb_insert jsonb_object
     jsonb_patch jsonb_remove jsonb_replace jsonb_set
 """
+# full text: FTS3, FTS4 and FTS5, on a table that may be read
+_SQLITE_FULL_TEXT = """
+    bm25 highlight match matchinfo offsets snippet
+"""
 SQLITE_FUNCTIONS = frozenset(
     word
     for group in (
@@ -49,6 +53,7 @@ SQLITE_FUNCTIONS = frozenset(
         _SQLITE_MATHEMATICS,
         _SQLITE_DATE_AND_TIME,
         _SQLITE_JSON,
+        _SQLITE_FULL_TEXT,
     )
     for word in group.split()
 )

@@ -43,7 +43,7 @@ _POSTGRES_NODES: Final = """
 _COMMON_NODES: Final = frozenset(
     node for group in (_QUERY_NODES, _VALUE_NODES, _EXPRESSION_NODES) for node in group.split()
 )
-NODES: Final = {"sqlite": _COMMON_NODES | {"Glob"}, "postgres": _COMMON_NODES.union(_POSTGRES_NODES.split())}
+NODES: Final = {"sqlite": _COMMON_NODES | {"Glob", "Match"}, "postgres": _COMMON_NODES.union(_POSTGRES_NODES.split())}
 _FUNCTIONS: Final = {"sqlite": SQLITE_FUNCTIONS, "postgres": POSTGRES_FUNCTIONS}
 _TABLE_FUNCTIONS: Final = {"sqlite": SQLITE_TABLE_FUNCTIONS, "postgres": POSTGRES_FUNCTIONS}
 

@@ -70,6 +70,7 @@ class ChangeDatabase(Tool):
         "toolcage.tools.sqlite_derived",
         "toolcage.tools.sqlite_reading",
         "toolcage.tools.sqlite_rows",
+        "toolcage.tools.sqlite_virtual",
     )
 
     def execute(self, database: str, sql: str, parameters: object = None, limit: int = 1) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class QueryDatabase(Tool):
         "toolcage.tools.sqlite_derived",
         "toolcage.tools.sqlite_reading",
         "toolcage.tools.sqlite_rows",
+        "toolcage.tools.sqlite_virtual",
     )
 
     def execute(self, database: str, sql: str, parameters: object = None, limit: int = DEFAULT_ROWS) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from toolcage.facts.sql_functions import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTION
 from toolcage.tools.base import ToolFailure
 from toolcage.tools.sql_answer import MAX_SQL_BYTES, first_word
 from toolcage.tools.sqlite_derived import derived_columns, excepted_columns, telling_pages
+from toolcage.tools.sqlite_virtual import ASKED, Virtual, connect, virtual_tables
 
 MAX_CELL_BYTES = 1_000_000
 HEAP_BYTES = 64 * 1024 * 1024
@@ -85,13 +86,14 @@ class Grant:
 @dataclass
 class Reading:
     """One open database. `names` maps each table and view to its name as stored, `pages` the root page of each
-    table and index to its table; `telling` are the pages whose order tells of an excepted column; `grant` is what of it
-    may be read."""
+    table and index to its table; `telling` are the pages whose order tells of an excepted column; `virtual` are the
+    virtual tables; `grant` is what of it may be read."""
 
     connection: sqlite3.Connection
     names: Mapping[str, str]
     pages: Mapping[int, str]
     telling: frozenset[int]
+    virtual: Virtual
     grant: Grant
     deadline: float
     denied: list[str] = field(default_factory=list)
@@ -113,7 +115,9 @@ def open_reading(context: Mapping[str, Any], argument: str = "database", more_he
         path = str(resource["path"])
         connection = _connect(path, HEAP_BYTES + (os.path.getsize(path) if more_heap else 0))
         names, pages = _schema(connection)
-        grant = _grant(connection, context.get("sql") or {}, names)
+        virtual = virtual_tables(connection)
+        grant = _grant(connection, context.get("sql") or {}, names, virtual)
+        connect(connection, (names[table] for table in grant.tables & virtual.tables))
         telling = telling_pages(connection, names, grant.columns_except)
     except (*DATABASE_ERRORS, OSError) as error:
         raise ToolFailure("sql.unusable_database", f"The database cannot be opened: {plain(error)}") from None
@@ -124,6 +128,7 @@ def open_reading(context: Mapping[str, Any], argument: str = "database", more_he
         names=names,
         pages=pages,
         telling=telling,
+        virtual=virtual,
         grant=grant,
         deadline=time.monotonic() + max(0.05, wall_s * 0.8),  # before the cage's own end, for a better answer
     )
@@ -191,6 +196,8 @@ def _guard(reading: Reading, views: frozenset[str]) -> None:
             through_view = fold(source or "") in views
             if may_read(reading, fold(first), second or "", through_view=through_view):
                 return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_PRAGMA and first in ASKED and second is None:
+            return sqlite3.SQLITE_OK
         reading.denied.append(described(action, first, second))
         return sqlite3.SQLITE_DENY
 
@@ -206,7 +213,12 @@ def may_read(reading: Reading, table: str, column: str, *, through_view: bool) -
         return False  # also not through a view
     # A CTE of which no column is read, as in count(*), is asked for like a table; its own parts are asked for too.
     is_cte = column == "" and table not in reading.names
-    return table in reading.grant.tables or through_view or is_cte
+    return (
+        table in reading.grant.tables
+        or reading.virtual.reads_for(table, reading.grant.tables)
+        or through_view
+        or is_cte
+    )
 
 
 def demand_pages(
@@ -382,14 +394,17 @@ def _schema(connection: sqlite3.Connection) -> tuple[dict[str, str], dict[int, s
     return names, pages
 
 
-def _grant(connection: sqlite3.Connection, terms: Mapping[str, Any], names: Mapping[str, str]) -> Grant:
-    """The tables that exist and are granted; a grant of all tables still leaves the engine's own out. What is generated
-    from an excepted column is excepted too."""
-    ordinary = frozenset(name for name in names if not name.startswith(_ENGINE_PREFIXES))
+def _grant(
+    connection: sqlite3.Connection, terms: Mapping[str, Any], names: Mapping[str, str], virtual: Virtual
+) -> Grant:
+    """The tables that exist and are granted; a grant of all tables still leaves the engine's own out, and those where
+    virtual tables keep their rows. What is generated from an excepted column is excepted too."""
+    known = frozenset(name for name in names if not name.startswith(_ENGINE_PREFIXES))
     granted = terms.get("tables")
-    tables = ordinary if granted is None else ordinary & frozenset(str(name) for name in granted)
+    tables = known - virtual.shadows.keys() if granted is None else known & frozenset(str(name) for name in granted)
     excepted = excepted_columns(terms.get("columns_except") or (), names)
-    return Grant(tables=tables, columns_except=excepted | derived_columns(connection, names, excepted))
+    closed = virtual.tables & {table for table, _ in excepted}
+    return Grant(tables=tables - closed, columns_except=excepted | derived_columns(connection, names, excepted))
 
 
 def described(action: int, first: str | None, second: str | None) -> str:

@@ -47,3 +47,11 @@ def test_a_statement_that_chooses_an_index_is_refused(text: str) -> None:
     with pytest.raises(Refused) as caught:
         screen.screen(read(text))
     assert caught.value.refusal.code == "sql.index_choice"
+
+
+@pytest.mark.threat("R17")
+def test_a_table_that_is_searched_by_its_own_name_is_read_whole() -> None:
+    assert read("SELECT title FROM docs WHERE docs MATCH 'x'").star_tables == {"docs"}
+    facts = read("SELECT d.title FROM docs d WHERE d.body MATCH (SELECT pw FROM secret)")
+    assert facts.columns >= {("docs", "title"), ("docs", "body"), ("secret", "pw")}
+    assert facts.tables == {"docs", "secret"}

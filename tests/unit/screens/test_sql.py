@@ -76,7 +76,9 @@ def code_of(text: str, dialect: str = "sqlite") -> str:
         ("SELECT randomblob(9)", "sql.function_not_allowed"),
         ("SELECT * FROM fsdir('.')", "sql.function_not_allowed"),
         ("SELECT * FROM generate_series(1, 1000000000)", "sql.function_not_allowed"),
-        ("SELECT a MATCH 'x' FROM t", "sql.node_not_allowed"),
+        ("SELECT 1; AS", "sql.multiple_statements"),
+        ("SELECT optimize(docs) FROM docs WHERE docs MATCH 'x'", "sql.function_not_allowed"),
+        ("SELECT * FROM docs('x')", "sql.function_not_allowed"),
         ("SELECT a REGEXP 'x' FROM t", "sql.node_not_allowed"),
         ("SELECT sql FROM sqlite_master", "sql.system_table"),
         ("SELECT sql FROM SQLITE_SCHEMA", "sql.system_table"),
@@ -167,6 +169,8 @@ def test_postgres_calls_that_do_more_than_compute_are_refused(text: str, code: s
         "SELECT update_count, created FROM inserts",
         "SELECT * FROM a NATURAL LEFT JOIN b JOIN c USING (id)",
         "SELECT round(avg(x), 2), median(x), printf('%.2f', x) FROM t",
+        "SELECT title, snippet(docs, 1, '[', ']', '…', 8) FROM docs WHERE docs MATCH 'fox NOT dog' ORDER BY bm25(docs)",
+        "SELECT d.title, highlight(docs, 0, '<b>', '</b>') FROM docs AS d WHERE d.body MATCH ? ORDER BY rank LIMIT 5",
     ],
 )  # fmt: skip
 def test_ordinary_queries_pass(text: str) -> None:

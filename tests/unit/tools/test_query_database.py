@@ -74,6 +74,23 @@ def code_of(query: Query, sql: str, **options: Any) -> str:
     return caught.value.code
 
 
+FULL_TEXT = """
+CREATE VIRTUAL TABLE docs USING fts5(title, body);
+CREATE VIRTUAL TABLE notes USING fts4(body);
+CREATE VIRTUAL TABLE areas USING rtree(id, low, high);
+INSERT INTO docs VALUES ('one', 'the quick fox'), ('two', 'a lazy dog');
+INSERT INTO notes VALUES ('the quick fox');
+INSERT INTO areas VALUES (1, 2.0, 3.0);
+"""
+
+
+@pytest.fixture
+def searched(shop: pathlib.Path) -> None:
+    connection = sqlite3.connect(shop)
+    connection.executescript(FULL_TEXT)
+    connection.close()
+
+
 # --- what is answered ----------------------------------------------------------------------------------------------
 
 
@@ -384,3 +401,83 @@ def test_without_a_resource_nothing_is_opened() -> None:
     with pytest.raises(ToolFailure) as caught:
         body_of(QueryDatabase())(database="/etc/passwd", sql="SELECT 1")
     assert caught.value.code == "sql.no_database"
+
+
+# --- virtual tables ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("searched")
+@pytest.mark.parametrize("tables", [None, ["docs", "notes", "areas"]])
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT title FROM docs WHERE docs MATCH 'quick' ORDER BY rank", [["one"]]),
+        (
+            "SELECT highlight(docs, 1, '[', ']'), snippet(docs, 1, '', '', '', 2) FROM docs('dog')",
+            [["a lazy [dog]", "lazy dog"]],
+        ),
+        ("SELECT count(*) FROM docs", [[2]]),
+        ("SELECT snippet(notes, '[', ']') FROM notes WHERE notes MATCH 'fox'", [["the quick [fox]"]]),
+        ("SELECT id FROM areas WHERE low >= 1 AND high <= 4", [[1]]),
+    ],
+)
+def test_full_text_and_other_virtual_tables_answer(query: Query, tables: list[str] | None, sql: str, rows: Any) -> None:
+    assert query(sql, tables=tables)["rows"] == rows
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.usefixtures("searched")
+@pytest.mark.parametrize("tables", [None, ["docs", "notes", "areas"]])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM docs_content",
+        "SELECT count(*) FROM docs_data",
+        "SELECT c0 FROM docs JOIN docs_content ON docs.rowid = docs_content.id",
+        "SELECT body FROM docs WHERE docs MATCH (SELECT c0body FROM notes_content)",
+        "SELECT * FROM areas_node",
+        "WITH docs_content AS (SELECT 1) SELECT * FROM main.docs_content",
+    ],
+)
+def test_what_virtual_tables_keep_their_rows_in_is_not_readable_by_name(
+    query: Query, tables: list[str] | None, sql: str
+) -> None:
+    assert code_of(query, sql, tables=tables) == "sql.not_granted"
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.usefixtures("searched")
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        ("SELECT title FROM docs", {"columns_except": ["docs.body"]}),
+        ("SELECT c1 FROM docs_content", {"columns_except": ["docs.body"]}),
+        ("SELECT hex(block) FROM docs_data", {"columns_except": ["docs.body"]}),
+        ("SELECT title FROM docs", {"tables": GRANTED}),
+        ("SELECT rowid FROM docs WHERE docs MATCH 'fox'", {"tables": ["docs_content"]}),
+        ("SELECT name FROM customers WHERE id IN (SELECT rowid FROM docs('fox'))", {"tables": GRANTED}),
+    ],
+)
+def test_a_virtual_table_outside_the_grant_or_with_an_excepted_column_is_closed(
+    query: Query, sql: str, options: dict[str, Any]
+) -> None:
+    assert code_of(query, sql, **options) == "sql.not_granted"
+
+
+@pytest.mark.usefixtures("searched")
+def test_a_shadow_table_that_the_policy_names_is_readable(query: Query) -> None:
+    assert query("SELECT c0 FROM docs_content", tables=["docs_content"])["row_count"] == 2
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.usefixtures("searched")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT optimize(notes) FROM notes WHERE notes MATCH 'fox'",
+        "SELECT fts3_tokenizer('simple') FROM notes",
+        "SELECT fts5_source_id()",
+    ],
+)
+def test_full_text_functions_that_write_or_tell_internals_are_denied(query: Query, sql: str) -> None:
+    assert code_of(query, sql) == "sql.not_allowed"
