@@ -1,4 +1,4 @@
-"""PostgreSQL's calls with words between their arguments: SQL/JSON's and XML's, JSON_TABLE and XMLTABLE among them.
+"""PostgreSQL's calls with words between their arguments: SQL/JSON's and XML's, JSON_TABLE among them.
 
 `JSON_VALUE(a, '$.b' RETURNING int DEFAULT c ON EMPTY)` is read as the call of `json_value` with the parts `a`, `'$.b'`,
 `int` and `c`: everything that can compute, read or name a type, and no clause's meaning. A word is only skipped behind
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Behind an argument, without one of their own.
 _BEHIND: Final = """
     VALUE VALUES NULL ABSENT ON WITH WITHOUT UNIQUE KEY KEYS FORMAT JSON ENCODING UTF8 PASSING CONDITIONAL UNCONDITIONAL
-    ARRAY WRAPPER KEEP OMIT QUOTES SCALAR STRING ERROR EMPTY OBJECT DEFAULT TRUE FALSE UNKNOWN BY REF INDENT NO PRESERVE
+    ARRAY WRAPPER KEEP OMIT QUOTES SCALAR STRING ERROR EMPTY OBJECT DEFAULT TRUE FALSE UNKNOWN INDENT NO PRESERVE
     STRIP WHITESPACE NOT
 """
 _BETWEEN: Final = frozenset(_BEHIND.split())
@@ -27,7 +27,7 @@ _After = Literal["name", "type"]
 _CALLS: Final[Mapping[str, _After]] = {
     **dict.fromkeys(
         ("JSON_OBJECT", "JSON_OBJECTAGG", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_VALUE", "JSON_QUERY", "JSON_EXISTS",
-         "JSON_SCALAR", "JSON_SERIALIZE", "JSON", "XMLFOREST", "XMLATTRIBUTES", "XMLEXISTS"), "name"
+         "JSON_SCALAR", "JSON_SERIALIZE", "JSON", "XMLFOREST", "XMLATTRIBUTES"), "name"
     ),
     **dict.fromkeys(("XMLPARSE", "XMLSERIALIZE"), "type"),
 }  # fmt: skip
@@ -52,11 +52,6 @@ def _json_table(parser: Any) -> exp.Expr:
     parts = _arguments(parser, "name", until="COLUMNS")
     parts += _columns_in_parentheses(parser)
     return _made(parser, "JSON_TABLE", parts + _arguments(parser, "name"))
-
-
-def _xml_table(parser: Any) -> exp.Expr:
-    parts = _arguments(parser, "name", until="COLUMNS")
-    return _made(parser, "XMLTABLE", parts + _columns(parser))
 
 
 def _made(parser: Any, name: str, parts: list[exp.Expr]) -> exp.Expr:
@@ -178,6 +173,5 @@ CLAUSE_FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **{name: _reader_of(name, after_as) for name, after_as in _CALLS.items()},
     "XMLELEMENT": _element,
     "JSON_TABLE": _json_table,
-    "XMLTABLE": _xml_table,
 }
 """How each is read behind its opening parenthesis, as the parser's own table of such has it."""

@@ -98,6 +98,7 @@ def _of_postgres(base: Any) -> dict[str, Any]:
         "UNARY_PARSERS": {**base.UNARY_PARSERS, **dict.fromkeys(prefixes, _prefixed)},
         "_parse_unary": _unary(base),
         "_parse_at_time_zone": _at_time_zone(base),
+        "_parse_ordered": _ordered(base),
         "SUBQUERY_TOKENS": {*base.SUBQUERY_TOKENS, TokenType.TABLE},
     }
 
@@ -152,6 +153,19 @@ def _at_time_zone(base: Any) -> Callable[[Any, Any], Any]:
         return base._parse_at_time_zone(parser, this)
 
     return parse_at_time_zone
+
+
+def _ordered(base: Any) -> Callable[..., Any]:
+    """ORDER BY a USING > beside ASC and DESC."""
+    from sqlglot import TokenType
+
+    def parse_ordered(parser: Any, parse_method: Any = None) -> Any:
+        found = base._parse_ordered(parser, parse_method)
+        if found is not None:
+            parser._match_pair(TokenType.USING, TokenType.LT) or parser._match_pair(TokenType.USING, TokenType.GT)
+        return found
+
+    return parse_ordered
 
 
 def _placed(parser: Any) -> exp.Expr:

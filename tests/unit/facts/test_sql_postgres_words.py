@@ -84,14 +84,12 @@ def test_a_column_is_seen_behind_every_operator_and_clause(expression: str) -> N
         "json_table(t.secret, '$' COLUMNS (a int PATH '$'))",
         "json_table(j, '$' PASSING t.secret AS x COLUMNS (a int PATH '$', NESTED PATH '$.b' COLUMNS (c int)))",
         "json_table(j, '$' COLUMNS (NESTED '$.b' AS n COLUMNS (c int DEFAULT t.secret ON EMPTY)))",
-        "xmltable('/a' PASSING t.secret COLUMNS b int PATH 'b')",
-        "xmltable('/a' PASSING x COLUMNS b int PATH 'b' DEFAULT t.secret, n FOR ORDINALITY)",
     ],
 )
-def test_a_column_is_seen_in_tables_made_of_json_and_xml(source: str) -> None:
+def test_a_column_is_seen_in_tables_made_of_json(source: str) -> None:
     facts = read(f"SELECT * FROM t, {source} AS made", "postgres")
     assert ("t", "secret") in facts.columns
-    assert facts.table_functions <= {"json_table", "xmltable"}
+    assert facts.table_functions == {"json_table"}
 
 
 @pytest.mark.threat("R17")
