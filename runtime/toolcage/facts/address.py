@@ -10,6 +10,9 @@ for every spelling. Line ends and NUL count wherever they stand, inside quotes a
 
 from __future__ import annotations
 
+import base64
+import binascii
+import quopri
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +25,16 @@ MAX_READ: Final = 64 * 1024
 _BREAKS: Final = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]|%0[0ad]|\\\\[rn0]|=0[ad]|&#(?:x0?[ad]|1[03]);?", re.I
 )
+# In the value of a header, where people write about line ends too: those that a header follows, or several of them.
+_CONTROL: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|%(?:25)*00|\\\\0(?![0-9])", re.I)
+_ENCODED_BREAK: Final = (
+    r"(?:%(?:25)*(?:0[ad]|E5%(?:25)*98%(?:25)*8[ad]|u000[ad])|\\(?:[rn]|u000[ad]|x0[ad]|01[25])|=0[ad]"
+    r"|&(?:#(?:x0*[ad]|0*1[03]);?|NewLine;)|[\u560a\u560d])"
+)
+_STARTS_HEADER: Final = re.compile(
+    rf"{_ENCODED_BREAK}{{1,4}}[A-Za-z][A-Za-z0-9-]{{0,40}}[ \t]?:|{_ENCODED_BREAK}{{3}}", re.IGNORECASE
+)
+_ENCODED_WORD: Final = re.compile(r"=\?[^?\s]{1,40}\?([bq])\?([^?\s]{0,400})\?=", re.IGNORECASE)
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f]|[\U000e0000-\U000e0fff]"
 )
@@ -32,6 +45,9 @@ _JOINED: Final = re.compile(
     f"|(?<={_PICTOGRAPH})(?:\ufe0f(?!\u200d)|\ufe0f?\u200d(?={_PICTOGRAPH}))"
 )
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^",;<>@()]+|[",;<>@()]', re.DOTALL)
+# `Ann Lee (HR)`, `Ann [HR]`, `Ann "Annie" Lee`: whatever a program does with it, the mailbox is the same.
+_PLAIN: Final = r'[^<>@()",;:\\[\]]*'
+_ASIDE: Final = re.compile(rf'(?<=[ \t])(?:\({_PLAIN}\)|\[{_PLAIN}\]|"{_PLAIN}")(?=[ \t]|\Z)')
 # What a domain of mail is made of (RFC 5321): a host of a URL may also hold commas, which part addresses.
 _DOMAIN: Final = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 _LOCAL: Final = re.compile(r"[^\s\"(),:;<>@\[\\\]]{1,64}")
@@ -84,6 +100,25 @@ def has_break(text: str) -> bool:
     return _BREAKS.search(text) is not None
 
 
+def starts_header(value: str) -> bool:
+    """Whether a header with this value could become two, for a program that decodes it: a control as such or in an
+    encoded word, an encoded line end before something like `Bcc:`. `C:\\new` and `%0A in URLs` are ordinary text."""
+    if _CONTROL.search(value) or _STARTS_HEADER.search(value):
+        return True
+    return any(_CONTROL.search(_decoded(*word.groups())) for word in _ENCODED_WORD.finditer(value))
+
+
+def _decoded(encoding: str, text: str) -> str:
+    if encoding.lower() == "q":
+        raw = quopri.decodestring(text.encode(errors="replace"), header=True)
+    else:
+        try:
+            raw = base64.b64decode(text + "=" * (-len(text) % 4))
+        except (binascii.Error, ValueError):
+            return ""
+    return "".join(chr(byte) for byte in raw if byte < 0x80)
+
+
 def _addresses(text: str) -> Iterator[Address]:
     for part in _split(text):
         if part and not part.isspace():
@@ -115,7 +150,7 @@ def _read_one(text: str) -> Address:
     name, address = "", bare
     if bare.endswith(">"):
         name, opened, address = bare[:-1].rpartition("<")
-        if not opened or not _is_name(name):
+        if not opened or not (_is_name(name) or name.strip(' \t"') == address):
             return unread
     local, at, domain_text = address.rpartition("@")
     local = local.removeprefix("mailto:") if not name else local
@@ -139,16 +174,17 @@ def _is_name(name: str) -> bool:
     bare = name.strip(" \t")
     if len(bare) > 1 and bare.startswith('"') and bare.endswith('"'):
         return '"' not in bare[1:-1].replace('\\"', "") and "<" not in bare and "@" not in bare
-    return not re.search(r'[<>@()",;:\\\[\]]', bare)
+    return not re.search(r'[<>@()",;:\\\[\]]', _ASIDE.sub("", bare))
 
 
 def _is_local(local: str) -> bool:
     """A dot-atom (letters of any script), or a short quoted string without an `@` or a bracket in it.
 
     Without `%` and `!`: a server for the domain may deliver `eve%evil.example` and `evil.example!eve` elsewhere.
-    Without joiners: two mailboxes would look like one.
+    Without joiners: two mailboxes would look like one. Not beginning with what mail programs took for an option, a
+    command or a file.
     """
-    if "%" in local or "!" in local or _INVISIBLE.search(local):
+    if "%" in local or "!" in local or _INVISIBLE.search(local) or local.lstrip('"').startswith(("-", "|", "/", ":")):
         return False
     if local.startswith('"') and local.endswith('"') and 2 < len(local) <= 66:
         return not re.search(r'["<>@,;\\]', local[1:-1])

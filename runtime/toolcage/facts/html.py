@@ -1,8 +1,9 @@
 """Facts of HTML that a call carries (a mail's body, a page to publish): its tags, and what in it could act or load.
 
 A tokenizer of its own, linear, that reads less than a browser does: what it cannot read as a plain tag is listed as
-`unreadable`, and the screen lets only what it can read pass. Tags, attributes and schemes are judged by allowlists,
-since the list of what acts in a page has no end.
+`unreadable`, and the screen lets only what it can read pass. Tags, attributes, schemes, functions of style sheets and
+what `meta` may say are judged by allowlists, since the list of what acts in a page has no end. Style sheets load
+nothing: no `url()`, no `@import`, no escape.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from toolcage.types import Facts
 
 MAX_READ: Final = 1024 * 1024
 _TAG_NAMES: Final = """
-    a abbr address article aside b bdi blockquote body br caption center cite code col colgroup data dd del details
-    dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 head header hr html i img ins kbd li main mark
-    nav ol p pre q rp rt ruby s samp section small span strike strong sub summary sup table tbody td tfoot th thead
-    time title tr tt u ul var wbr
+    a abbr acronym address article aside b bdi big blockquote body br caption center cite code col colgroup data dd
+    del details dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 head header hr html i img ins kbd
+    li main mark meta nav nobr ol p picture pre q rp rt ruby s samp section small source span strike strong style
+    sub summary sup table tbody td tfoot th thead time title tr tt u ul var wbr
 """
 PASSIVE_TAGS: Final = frozenset(_TAG_NAMES.split())
 _ATTRIBUTE_NAMES: Final = """
-    abbr align alt bgcolor border cellpadding cellspacing class color cols colspan datetime dir face headers height
-    href id lang name nowrap open rel role rows rowspan scope size span src start style summary title type valign
-    value width xml:lang
+    abbr align alt bgcolor border cellpadding cellspacing charset cite class color cols colspan content datetime
+    decoding dir face headers height href http-equiv id lang loading media name nowrap open property rel role rows
+    rowspan scope size sizes span src srcset start style summary target title type valign value width xml:lang xmlns
 """
 _PASSIVE_ATTRIBUTES: Final = frozenset(_ATTRIBUTE_NAMES.split())
-_ADDRESS_ATTRIBUTES: Final = frozenset({"href", "src"})
+_ADDRESS_ATTRIBUTES: Final = frozenset({"href", "src", "cite"})
 _OPENS: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _COMMENT: Final = re.compile(r"<!--(?!\[if|>|->)[^<>]*-->|<!doctype html[^<>\[]*>", re.IGNORECASE)
 _CLOSE: Final = re.compile(r"</([A-Za-z][A-Za-z0-9]*)[ \t\n]*>")
@@ -40,12 +41,36 @@ _ATTRIBUTE: Final = re.compile(
     r"([A-Za-z][A-Za-z0-9:_.-]*)(?:[ \t\n]*=[ \t\n]*(?:\"([^\"]*)\"|'([^']*)'|([^ \t\n\"'=<>`]+)))?"
 )
 _ADDRESS: Final = re.compile(
-    r"(?:(?:https?://|mailto:|tel:|cid:|#|/(?![/\\]))[^\x00-\x20\\]*|[\w.-]+(?:[/?#][^\x00-\x20\\]*)?)\Z", re.IGNORECASE
+    r"(?:(?:https?://|mailto:|tel:|sms:|cid:|#|\?|/(?![/\\]))[^\x00-\x1f\\]*|[\w.-]+(?:[/?#][^\x00-\x1f\\]*)?)\Z",
+    re.IGNORECASE,
 )
+_PICTURE: Final = re.compile(
+    r"data:image/(?:png|jpeg|jpg|gif|webp|avif);base64,[A-Za-z0-9+/\s]*={0,2}\Z", re.IGNORECASE
+)
+_CANDIDATE: Final = re.compile(r"[ \t\n]+[0-9.]{1,8}[wx][ \t\n]*\Z")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_PASSIVE_SCHEMES: Final = frozenset({"http:", "https:", "mailto:", "tel:", "cid:"})
+_PASSIVE_SCHEMES: Final = frozenset({"http:", "https:", "mailto:", "tel:", "sms:", "cid:"})
 _STYLE: Final = re.compile(r"[\w\s#%.,:;()'\"!+-]*\Z", re.ASCII)
-_ACTIVE_STYLE: Final = re.compile(r"url|expression|import|behaviou?r|binding|javascript", re.IGNORECASE)
+_SHEET: Final = re.compile(r"[^<\\]*\Z")
+_SHEET_BODY: Final = re.compile(r"[^<]*(?=</style[ \t\n]*>)", re.IGNORECASE)
+_CSS_COMMENT: Final = re.compile(r"/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
+_CSS_FUNCTION: Final = re.compile(r"([\w-]*)\(")
+_CSS_RULE: Final = re.compile(r"@([\w-]*)")
+_FUNCTION_NAMES: Final = """
+    rgb rgba hsl hsla hwb lab lch oklab oklch color-mix calc min max clamp var linear-gradient radial-gradient
+    conic-gradient repeating-linear-gradient translate translatex translatey scale rotate skew matrix cubic-bezier
+    steps repeat minmax fit-content not is where has nth-child nth-of-type nth-last-child lang dir
+"""
+_PASSIVE_FUNCTIONS: Final = frozenset({"", *_FUNCTION_NAMES.split()})
+_PASSIVE_RULES: Final = frozenset({"media", "supports", "page", "keyframes", "-webkit-keyframes", "layer", "container"})
+_ACTIVE_STYLE: Final = re.compile(
+    r"url|expression|import(?!ant)|(?<![\w-])behaviou?r|binding|javascript|progid", re.IGNORECASE
+)
+_CHARSET: Final = r"(?:utf-8|us-ascii|iso-8859-[0-9]{1,2}|windows-125[0-9])"  # UTF-7 makes tags of plain letters
+_CONTENT_TYPE: Final = re.compile(rf"text/html(?:[ ]?;[ ]?charset={_CHARSET})?\Z", re.IGNORECASE)
+_IS_CHARSET: Final = re.compile(rf"{_CHARSET}\Z", re.IGNORECASE)
+_SAID_IN_META: Final = frozenset({"content-language", "x-ua-compatible"})
+_XHTML: Final = "http://www.w3.org/1999/xhtml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +104,11 @@ def read(text: str) -> HtmlFacts:
             active = active or _active(tag[1].lower(), tag[2])
             remote = remote or _loads(tag[1].lower(), tag[2])
             position = tag.end()
+            if tag[1].lower() == "style":
+                sheet = _SHEET_BODY.match(looked_at, position)
+                position = sheet.end() if sheet else position
+                unreadable = unreadable or ("" if sheet else looked_at[start : start + 40])
+                active = active or ("" if sheet is None or _is_passive_sheet(sheet[0]) else f"<style>{sheet[0][:32]}")
         else:
             unreadable = unreadable or looked_at[start : start + 40]
             position = start + 1
@@ -96,14 +126,53 @@ def read(text: str) -> HtmlFacts:
 def _active(tag: str, attributes: str) -> str:
     if tag not in PASSIVE_TAGS:
         return f"<{tag[:32]}>"
-    for name, value in _pairs(attributes):
+    pairs = _pairs(attributes)
+    for name, value in pairs:
         if name not in _PASSIVE_ATTRIBUTES and not name.startswith(("data-", "aria-")):
             return name[:32]
-        if name in _ADDRESS_ATTRIBUTES and not _is_passive_address(value):
+        if not _is_passive_value(tag, name, value):
             return f"{name}={value[:32]}"
-        if name == "style" and (_STYLE.match(value) is None or _ACTIVE_STYLE.search(value)):
-            return f"style={value[:32]}"
-    return ""
+    return "" if tag != "meta" or _is_passive_meta(pairs) else "<meta>"
+
+
+def _is_passive_value(tag: str, name: str, value: str) -> bool:
+    if name in _ADDRESS_ATTRIBUTES:
+        return _is_passive_address(value) or (tag == "img" and name == "src" and _PICTURE.match(value) is not None)
+    match name:
+        case "style":
+            return _STYLE.match(value) is not None and _is_passive_css(value)
+        case "srcset":
+            return all(_is_passive_address(_CANDIDATE.sub("", one)) for one in value.split(","))
+        case "target":
+            return value.lower() in ("_blank", "_self", "_top", "_parent", "")
+        case "xmlns":
+            return tag == "html" and value == _XHTML
+        case _:
+            return True
+
+
+def _is_passive_css(text: str) -> bool:
+    names = {name.lower() for name in _CSS_FUNCTION.findall(text)}
+    return names <= _PASSIVE_FUNCTIONS and _ACTIVE_STYLE.search(text) is None
+
+
+def _is_passive_sheet(text: str) -> bool:
+    bare = _CSS_COMMENT.sub(" ", text)
+    rules = {rule.lower() for rule in _CSS_RULE.findall(bare)}
+    return _SHEET.match(text) is not None and "/*" not in bare and rules <= _PASSIVE_RULES and _is_passive_css(bare)
+
+
+def _is_passive_meta(pairs: list[tuple[str, str]]) -> bool:
+    """No refresh, no policy of referrers or contents, no encoding that reads the text anew."""
+    said = dict(pairs)
+    if len(said) < len(pairs) or said.get("name", "").lower() == "referrer":
+        return False
+    if "charset" in said and _IS_CHARSET.match(said["charset"]) is None:
+        return False
+    about = said.get("http-equiv", "content-language").lower()
+    if about == "content-type":
+        return _CONTENT_TYPE.match(said.get("content", "")) is not None
+    return about in _SAID_IN_META
 
 
 def _is_passive_address(value: str) -> bool:
@@ -117,8 +186,9 @@ def _is_passive_address(value: str) -> bool:
 
 
 def _loads(tag: str, attributes: str) -> bool:
-    return tag == "img" and any(
-        name == "src" and not value.lower().startswith("cid:") for name, value in _pairs(attributes)
+    return tag in ("img", "source") and any(
+        name == "srcset" or (name == "src" and not value.lower().startswith(("cid:", "data:")))
+        for name, value in _pairs(attributes)
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolcage.facts.address import Address, AddressFacts, has_break
+from toolcage.facts.address import Address, AddressFacts, starts_header
 from toolcage.screens import text
 from toolcage.screens.refuse import part, refuse
 from toolcage.screens.url import screen_host
@@ -37,7 +37,7 @@ def screen(facts: AddressFacts) -> None:
 def screen_header(value: str) -> None:
     """Returns nothing for a text that stays one header's value (a subject, a name). Raises Refused."""
     text.refuse_nul("\x00" in value)
-    if has_break(value):
+    if starts_header(value):
         refuse(
             "header.line_break", "A header's value holds a line end or a control character.", "Write it in one line."
         )

