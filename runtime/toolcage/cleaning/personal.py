@@ -17,8 +17,19 @@ from typing import Any, Final
 
 from toolcage.cleaning.marks import views
 
-_DOMAIN = re.compile(r"@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}")
-_LOCAL_END = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}\Z")
+_NAMES = r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}"
+_DOMAIN = re.compile(rf"@{_NAMES}")
+# The sign encoded, or written out so that no machine may read it.
+_ENCODED_DOMAINS: Final = {
+    sign: re.compile(re.escape(sign) + _NAMES) for sign in ("%40", "&#64;", "&#x40;", "&commat;", "\\u0040")
+}
+_WRITTEN_DOMAIN = re.compile(
+    r"[\[({](?:at|ät)[\])}] ?[^\W_][\w-]{0,61}(?:(?:\.| ?[\[({](?:dot|punkt)[\])}] ?)"
+    r"[^\W_][\w-]{0,61}){1,4}(?!\w)",
+    re.IGNORECASE,
+)
+_LOCAL_END = re.compile(r"[\w.!#$%&'*+=?^`{|}~-]{1,64}\Z")
+_NO_PERSON = re.compile(r"(?:git|svn|hg)\Z")  # who clones, not who writes
 
 # Begins at the first of the two check digits: digits are rare, and the engine scans for them fast.
 _IBAN_DIGIT = re.compile(r"[0-9](?<=[A-Za-z]{2}[0-9])(?<![A-Za-z0-9_][A-Za-z]{2}[0-9])[0-9]")
@@ -59,13 +70,26 @@ _INTERNATIONAL = re.compile(rf"\+(?<![\w+]\+){_GROUPED}")
 _NEXT = re.compile(rf"\+{_GROUPED}")  # directly behind a number
 _UNGROUPED = re.compile(r"\+(?:(?<=[ \t\u00a0(:\"'>,;|=]\+)|(?<=\A\+))[1-9][0-9]{9,14}(?![\w]|[.,:/-]\d)")
 _BRACKETED = re.compile(r"\((?<![\w)]\()[2-9][0-9]{2}\) ?[0-9]{3}[-. ][0-9]{4}(?![\w]|[.,:/-]\d)")
+_WITH_ZEROS = re.compile(  # and not the middle of a number in groups
+    r"00(?<![\w.,:/+-]00)(?<![0-9][ \u00a0]00)[1-9][0-9]{0,2}(?:[ \u00a0/-][0-9]{2,11}){2,5}(?![\w]|[.,:/-]\d)"
+)
 _AMERICAN = re.compile(r"[2-9](?<![\w.,:/+-].)[0-9]{2}-[0-9]{3}-[0-9]{4}(?![\w]|[.,:/-]\d)")
-_WRITTEN_OUT: Final = (_INTERNATIONAL, _UNGROUPED, _BRACKETED, _AMERICAN)
+_WITH_ONE = re.compile(r"1-(?<![\w.,:/+-]1-)[2-9][0-9]{2}-[0-9]{3}-[0-9]{4}(?![\w]|[.,:/-]\d)")
+_WRITTEN_OUT: Final = (_INTERNATIONAL, _UNGROUPED, _BRACKETED, _AMERICAN, _WITH_ONE, _WITH_ZEROS)
+# What a word before it may announce as well: a day, a version; and what a sign may stand before: a coordinate.
+_NO_NUMBER = re.compile(
+    r"[0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}\Z|[0-9]{1,2}[-./][0-9]{1,2}[-./][0-9]{4}\Z|[1-9](?:\.[0-9]{1,4}){2,}\Z"
+    r"|\+[0-9]{1,3}\.[0-9]+\Z"
+)
+_AMERICAN_DOTS = re.compile(r"1\.[2-9][0-9]{2}\.[0-9]{3}\.[0-9]{4}\Z")
 _CALLED = re.compile(
-    r"(?<!redacted:)(?:(?<!\w)|(?=[电手電]))(?:tel(?:e(?:f(?:on[eo]?|oon)|phone))?|(?:tele)?phones?"
+    r"(?<!redacted:)(?:(?<!\w)|(?=[电手電携휴전연☎☏📞📱]))(?:tel(?:e(?:f(?:on[eo]?|oon)|phone))?|(?:tele)?phones?"
     r"(?:[ _-]?(?:number|no))?"
-    r"|mobile?|cell(?:phone|ular)?|fax|whatsapp|sms|handy|rufnummer|t[ée]l[ée]phone|tel[ée]fono|portable"
-    r"|call(?: (?:me|us))?(?: (?:at|on))?|тел(?:ефон)?|(?:电话|手机|電話)(?:号码)?)"
+    r"|mobile?|mobiel|m[óo]vil|cell(?:phone|ular)?|celular|gsm|fax|whatsapp|sms|handy|rufnummer"
+    r"|t[ée]l(?:[ée]phone)?"
+    r"|tel[ée]fono|portable"
+    r"|call(?: (?:me|us))?(?: (?:at|on))?|тел(?:ефон)?"
+    r"|(?:电话|手机|電話)(?:号码)?|携帯(?:電話)?|휴대(?:폰|전화)|전화(?:번호)?|연락처|[☎☏📞📱]\ufe0f?)"
     r"(?:\.|(?!\w))[\"'’)\]]{0,2}[ \u00a0]?[:=|：]{0,2}\s?[\"'(]?"
     rf"(?P<value>(?:\+|\(|00)?[0-9]{{1,11}}(?:{_GAP}[0-9]{{1,11}}){{0,6}}"
     rf"|\+?\([0-9]{{1,5}}(?:{_GAP}[0-9]{{1,11}}){{1,6}})"
@@ -74,9 +98,9 @@ _CALLED = re.compile(
 )
 # What the words of `_CALLED` begin with, found fast in the text as ASCII or, beyond ASCII, in the text itself.
 _CALLING_WORDS: Final[tuple[re.Pattern[Any], ...]] = (
-    *(re.compile(word) for word in (b"t(?=el|\\?l)", b"phone", b"mobil", b"cell", b"fax", b"whatsapp", b"sms", b"handy",
-                                    b"rufnummer", b"portable", b"call")),
-    re.compile("[тТ](?=[еЕ][лЛ])|电话|手机|電話"),
+    *(re.compile(word) for word in (b"t(?=el|\\?l)", b"phone", b"mobi", b"m(?=\\?vil|ovil)", b"cel(?=l|ular)", b"gsm",
+                                    b"fax", b"whatsapp", b"sms", b"handy", b"rufnummer", b"portable", b"call")),
+    re.compile("[тТ](?=[еЕ][лЛ])|电话|手机|電話|携帯|휴대|전화|연락처|[☎☏📞📱]"),
 )  # fmt: skip
 _CALLED_KEY = re.compile(
     r"(?:.*[_\s.-])?(?:tel|phone|telephone|mobile|cell|fax|msisdn|telefon|whatsapp)(?:[_\s-]?(?:number|no|nr|\d))?",
@@ -123,14 +147,28 @@ def _redacted(text: str, kind: str, find: Callable[[str], Iterator[_Span]]) -> t
 
 def _emails(text: str) -> Iterator[_Span]:
     """Anchored at the `@` and looking back at most 64 characters, so a long word costs nothing."""
-    if "@" not in text:
-        return
     position = 0
-    for match in _DOMAIN.finditer(text):
-        local = _LOCAL_END.search(text[max(position, match.start() - 64) : match.start()])
-        if local is not None and not _SCALED_PICTURE.match(match[0]):
+    for match in _signs(text):
+        end = match.start()
+        if match[0][0] in "[({" and text[end - 1 : end] == " ":
+            end -= 1
+        local = _LOCAL_END.search(text[max(position, end - 64) : end]) if end >= position else None
+        if local is None or _SCALED_PICTURE.match(match[0]) or _NO_PERSON.match(local[0]):
+            continue
+        start = end - len(local[0])
+        if not text.startswith("//", max(0, start - 2)):  # `https://user@host` logs in and is no address
             position = match.end()
-            yield match.start() - len(local[0]), position
+            yield start, position
+
+
+def _signs(text: str) -> list[re.Match[str]]:
+    found = [*_DOMAIN.finditer(text)] if "@" in text else []
+    for sign, domain in _ENCODED_DOMAINS.items():
+        if sign in text:
+            found += domain.finditer(text)
+    if "at]" in text or "at)" in text or "at}" in text or "ät" in text:
+        found += _WRITTEN_DOMAIN.finditer(text)
+    return sorted(found, key=re.Match.start)
 
 
 def _ibans(text: str) -> Iterator[_Span]:
@@ -175,6 +213,7 @@ def _phones(text: str) -> Iterator[_Span]:
             called = _CALLED.match(text, hit.start())
             if called is not None:
                 spans.append(called.span("value"))
+    spans = [(start, end) for start, end in spans if _may_be_number(text[start:end])]
     position = 0
     for start, end in sorted(spans):
         while start >= position and _is_long_enough(text[start:end]):
@@ -183,6 +222,10 @@ def _phones(text: str) -> Iterator[_Span]:
             if (glued := _NEXT.match(text, end)) is None:
                 break
             start, end = glued.span()
+
+
+def _may_be_number(written: str) -> bool:
+    return _NO_NUMBER.match(written) is None or _AMERICAN_DOTS.match(written) is not None
 
 
 def _is_long_enough(written: str) -> bool:

@@ -9,12 +9,20 @@ from toolcage.types import OutputTerms, freeze, thaw
 ALL = ("email", "iban", "card", "phone")
 
 
-@pytest.mark.parametrize("address", ["a@example.com", "first.last+tag@mail.example.co.uk", "ü@beispiel.de"])
+@pytest.mark.parametrize(
+    "address",
+    ["a@example.com", "first.last+tag@mail.example.co.uk", "ü@beispiel.de", "ann%40example.com", "ann&#64;example.com",
+     "ann\\u0040example.com", "ann[at]example.com", "ann (at) example (dot) com"],
+)  # fmt: skip
 def test_an_address_is_redacted(address: str) -> None:
     assert redact_personal(f"to {address}, now", ("email",)) == ("to [redacted:email], now", {"email": 1})
 
 
-@pytest.mark.parametrize("text", ["@decorator", "a @ b", "user@host", "1@2", "see @name.", "@example.com"])
+@pytest.mark.parametrize(
+    "text",
+    ["@decorator", "a @ b", "user@host", "1@2", "see @name.", "@example.com", "git@github.com:org/repo",
+     "https://user@example.com/x", "look (at) page (dot)", "f(at) = 1"],
+)  # fmt: skip
 def test_other_uses_of_the_sign_stay(text: str) -> None:
     assert redact_personal(text, ("email",)) == (text, {"email": 0})
 
@@ -31,7 +39,7 @@ FOUND = {
     ],
     "phone": [
         "+49 30 1234567", "+1 (415) 555-2671", "+44 20 7946 0958", "+33-1-23-45-67-89", "(415) 555-2671",
-        "+7 495 123-45-67", "+14155552671", "(555) 123-4567", "415-555-2671",
+        "+7 495 123-45-67", "+14155552671", "(555) 123-4567", "415-555-2671", "1-800-555-0199", "0049 151 12345678",
     ],
 }  # fmt: skip
 
@@ -64,7 +72,9 @@ def test_hidden_characters_do_not_hide_personal_data(value: str, hidden: str) ->
         "tel: 030 1234567", "Phone: 555-123-4567", "phone number 555 123 4567", "call me at 0171 1234567",
         "Телефон: 8 495 123-45-67", "电话：13800138000", "手机号码 138 0013 8000",
         "Mobile: 07700 900123", "Fax (030) 1234567",
-        "Tel.: +44 (0)20 7946 0958", "téléphone : 01 23 45 67 89", '{"phone": "5551234567"}',
+        "Tel.: +44 (0)20 7946 0958", "téléphone : 01 23 45 67 89", "Tél : 01 23 45 67 89",
+        "móvil 612 34 56 78", "celular: (11) 91234-5678", "GSM: 0475 12 34 56", "携帯 090-1234-5678",
+        "휴대폰: 010-1234-5678", "☎ 030 1234567", "📞 030 123456", "Call 1.800.555.0199", '{"phone": "5551234567"}',
     ],
 )  # fmt: skip
 def test_a_number_that_the_text_calls_a_telephone_is_redacted(text: str) -> None:
@@ -83,7 +93,8 @@ def test_a_number_that_the_text_calls_a_telephone_is_redacted(text: str) -> None
         "978-3-16-148410-0", "12,345,678.90", "1111 1111 1111 1111", "call of duty 4", "tel aviv 2026", "ext. 12345",
         "0000000000000000", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "telemetry=123456789012", "icon@2x.png", "logo@1.5x.webp", "a1-415-555-2671", "415-555-2671-9", "123-456-7890",
-        "10.415-555-2671", "415-555-267",
+        "10.415-555-2671", "415-555-267", "call on 2026-11-30", "portable 1.2.3.4567", "lat -122.4194155 +37.7749295",
+        "1 0049 151 12345678", "00491 2",
     ],
 )  # fmt: skip
 def test_numbers_that_are_not_personal_stay(text: str) -> None:
