@@ -68,7 +68,9 @@ _ENGINE_PREFIX: Final = "pg_"
 _COMPARED_WITH_EACH: Final = frozenset({"all", "some"})
 
 # `'x'::regclass` and its kin, arrays of them too, say what there is, granted or not; text search is configured openly.
-_LOOKING_UP: Final = re.compile(r"_?(?:reg(?!config$|dictionary$)[a-z]+|aclitem)")
+_LOOKING_UP: Final = re.compile(
+    r"_?(?:reg(?:class|collation|database|namespace|oper|operator|proc|procedure|role|type)|aclitem)"
+)
 _NUMBERS_AND_CONFIGURATIONS: Final = frozenset({"oid", "regconfig", "regdictionary"})
 _OPERATOR: Final = re.compile(r"other|(?:pg_catalog\.)?[+\-*/<>=~!@#%^&|`?]+")
 _ALWAYS_REFUSED: Final = frozenset({INDEX_CHOICE, CHANGE_OPTION})
@@ -692,11 +694,15 @@ class _Reader:
 
     def _function_name(self, call: exp.Expr, schema: exp.Expr | None) -> str:
         """`pg_catalog` is where built-in functions live; any other schema stays part of the name."""
-        name = call.name.lower()
+        name = self._called(call)
         if schema is None:
             return name
-        prefix = schema.name.lower() if type(schema).__name__ == "Identifier" else "?"
+        prefix = self._fold(schema) if type(schema).__name__ == "Identifier" else "?"
         return name if self.dialect == "postgres" and prefix == "pg_catalog" else f"{prefix}.{name}"
+
+    def _called(self, call: exp.Expr) -> str:
+        """A function's name as the engine compares it: in quotes, PostgreSQL keeps its case."""
+        return self._fold(call.this) if type(call.this).__name__ == "Identifier" else call.name.lower()
 
     def _fold(self, identifier: exp.Expr) -> str:
         """A name as the engine compares it: ASCII case is folded, in PostgreSQL not inside quotes."""

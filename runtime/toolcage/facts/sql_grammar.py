@@ -12,6 +12,7 @@ about permission. Imports sqlglot when first used. Source: PostgreSQL's document
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -69,8 +70,12 @@ def grammar(dialect: Dialect) -> tuple[Grammar, type[Parser]]:
 
 def words(text: str, dialect: Dialect) -> list[Token]:
     """The words of `text`, cut as the engine cuts them. Raises sqlglot's errors."""
-    found: list[Token] = grammar(dialect)[0].tokenize(text)
-    return found if dialect == "sqlite" else list(_with_operators(found))
+    engine, parser = grammar(dialect)
+    found: list[Token] = engine.tokenize(text)
+    if dialect == "sqlite":
+        return found
+    _demand_plain_names(found, frozenset(parser.FUNCTION_PARSERS))
+    return list(_with_operators(found))
 
 
 def placeholders(tokens: list[Token]) -> list[int]:
@@ -195,6 +200,16 @@ def _tokenizing(engine: Grammar) -> Grammar:
 
 
 # --- PostgreSQL's operators ------------------------------------------------------------------------------------------
+
+
+def _demand_plain_names(tokens: list[Token], names: frozenset[str]) -> None:
+    """`"TRIM"(a)` is a function of somebody's; the parser would read the engine's own."""
+    from sqlglot import TokenType
+
+    for token, behind in itertools.pairwise(tokens):
+        quoted = token.token_type is TokenType.IDENTIFIER and behind.token_type is TokenType.L_PAREN
+        if quoted and token.text.upper() in names:
+            unreadable("a function is named in quotes", hint="Write the function's name without quotes.")
 
 
 def _with_operators(tokens: list[Token]) -> Iterator[Token]:

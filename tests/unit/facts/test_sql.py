@@ -227,6 +227,16 @@ def test_a_disagreement_about_quoted_spans_is_refused(monkeypatch: pytest.Monkey
     assert code_of("SELECT 'a', 'b'") == "sql.unreadable"
 
 
+@pytest.mark.threat("R17")
+@pytest.mark.parametrize("bare", ["SELECT a        ", "SELECT a FROM t -- b", "SELECT   FROM t     "])
+def test_a_disagreement_about_comments_is_refused(monkeypatch: pytest.MonkeyPatch, bare: str) -> None:
+    text = "SELECT a FROM t /*b*/"
+    assert read(text).tables == {"t"}
+    seen = sql.sql_text.Spans(quoted=(), semicolons=0, plain=text, bare=bare.ljust(len(text)))
+    monkeypatch.setattr(sql.sql_text, "scan", lambda text, dialect: seen)
+    assert code_of(text) == "sql.unreadable"
+
+
 @pytest.mark.threat("R12")
 @pytest.mark.parametrize(
     ("text", "code"),
@@ -265,6 +275,14 @@ def test_the_parsers_warnings_do_not_reach_the_log_but_the_hosts_own_do(caplog: 
 def test_importing_the_facts_does_not_import_the_parser() -> None:
     program = "import toolcage.facts.read, toolcage.screens, sys; assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.threat("R17")
+@pytest.mark.parametrize("text", ["SELECT f(a) FROM t", "SELECT a FROM t WHERE b IN (SELECT f(1))"])
+def test_a_part_that_a_handler_passes_over_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    assert read(text).tables == {"t"}
+    monkeypatch.setitem(sql._HANDLERS, "Anonymous", lambda reader, node, scope: None)
+    assert code_of(text) == "sql.unreadable"
 
 
 def test_a_tree_with_an_unknown_shape_is_refused() -> None:

@@ -203,7 +203,7 @@ def test_ordinary_queries_pass(text: str) -> None:
         "SELECT $$it's$$, $a$b$$c$a$, E'it\\'s', e'\\x41' FROM t",
         "SELECT a <#> b, a <=> '[1,2]', a ^@ 'x', a ~~* 'b', a !~~ 'c', a %> 'd', ip <<= '10.0.0.0/8'::cidr FROM t",
         "SELECT @ -5, |/ 4, ||/ 8, !! 'a'::tsquery, # path '((0,0),(1,1))', @-@ p, a OPERATOR(pg_catalog.+) 1 FROM t",
-        "SELECT box '((0,0),(1,1))' @> point '(0,0)', lseg '((0,0),(1,1))' ?# l, money '1.50', a::mine.kind FROM t",
+        "SELECT box '((0,0),(1,1))' @> point '(0,0)', lseg '((0,0),(1,1))' ?# l, money '1.50', a::mine.kind, b::region",
         "SELECT json_object('a': 1, 'b' VALUE c ABSENT ON NULL WITH UNIQUE KEYS RETURNING jsonb), json_array(1, NULL)",
         "SELECT json_objectagg(k : v), json_arrayagg(v ORDER BY k NULL ON NULL RETURNING text) FILTER (WHERE v > 1)",
         "SELECT json_array(SELECT a FROM u ORDER BY a), json('{}'), json_scalar(1), json_serialize(j RETURNING text)",
@@ -258,7 +258,18 @@ def test_what_the_parser_and_postgres_could_read_differently_is_refused(text: st
 
 
 @pytest.mark.threat("R10")
-@pytest.mark.parametrize("text", ['SELECT "all"(a) FROM t', 'SELECT a = "some"(ARRAY[1]) FROM t'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'SELECT "all"(a) FROM t',
+        'SELECT a = "some"(ARRAY[1]) FROM t',
+        'SELECT "Lower"(a) FROM t',
+        'SELECT pg_catalog."LOWER"(a) FROM t',
+        'SELECT "PG_CATALOG".lower(a) FROM t',
+        'SELECT * FROM "Generate_Series"(1, 2)',
+        'SELECT "Max"(a) FILTER (WHERE true) FROM t',
+    ],
+)
 def test_a_quoted_word_before_parentheses_is_a_function_of_somebody(text: str) -> None:
     assert code_of(text, "postgres") == "sql.function_not_allowed"
 
@@ -294,6 +305,18 @@ def test_a_quoted_word_before_parentheses_is_a_function_of_somebody(text: str) -
 )
 def test_a_call_is_seen_wherever_it_stands(text: str) -> None:
     assert code_of(text, "postgres") == "sql.function_not_allowed"
+
+
+@pytest.mark.threat("R10")
+@pytest.mark.parametrize("name", ["TRIM", "Substring", "EXTRACT", "JSON_OBJECT", "Json_Table", "XMLFOREST"])
+def test_a_quoted_name_is_not_taken_for_the_engines_own_syntax(name: str) -> None:
+    assert code_of(f'SELECT "{name}"(a) FROM t', "postgres") == "sql.unreadable"
+    assert code_of(f'SELECT * FROM "{name}"(1) AS x', "postgres") == "sql.unreadable"
+
+
+def test_a_builtin_function_may_be_quoted_as_it_is_spelled() -> None:
+    screen('SELECT "lower"(a), "pg_catalog"."upper"(b) FROM t', "postgres")
+    screen('SELECT "LOWER"(a) FROM t', "sqlite")
 
 
 def test_a_refusal_names_the_offending_part() -> None:
