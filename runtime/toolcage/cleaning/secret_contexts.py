@@ -22,12 +22,13 @@ from toolcage.cleaning.secret_values import (
     is_session,
     is_spoken_password,
     mixed,
+    names_a_place,
 )
 from toolcage.cleaning.shape import ANY_ASSIGNED, ASSIGNED, NAMED, QUOTE, SPACE, START, VALUE, Shape, shape
 
 
 def _is_no_placeholder(value: str) -> bool:
-    return PLACEHOLDER.match(value) is None
+    return PLACEHOLDER.match(value) is None and not names_a_place("", value)
 
 
 def _is_not_a_word(value: str) -> bool:

@@ -77,7 +77,7 @@ PLACEHOLDER = re.compile(
     r"(?:[:*x.•_#-]+|<[\w -]*>?|\$[{(].*|\$[A-Za-z_]+|%\(?[A-Za-z_]*\)?[sd%]?|\{.*\}?|\[redacted.*"
     r"|(?:your|my|the|some)[-_ ].*|(?:none|null|true|false|undefined|example|changeme|password|passwd|secret|redacted"
     r"|required|optional|string|str)"
-    r"|[A-Za-z_]+=|:[A-Za-z_(].*|(?:[A-Za-z][A-Za-z_.-]*/)+[A-Za-z][A-Za-z_.-]*"
+    r"|[A-Za-z_]+=|:[A-Za-z_(].*|\$[A-Za-z_]+/.*|\(\w+\)\..*|\"\{.*|(?:[A-Za-z][A-Za-z_.-]*/)+[A-Za-z][A-Za-z_.-]*"
     r"|v?[0-9]+(?:\.[0-9]+)+(?:-[0-9]+(?:\.[0-9]+)*)?"  # the next name, a version
     # What an interface says about a password: a sentence or a word without digits, in whatever language
     r"|(?=[^:.…?!。：՝]*[:.…?!。：՝]+\Z)[^0-9@#$%^&*+=_|~\\/]*|(?=.{0,200}?[^\W\d_a-z])[^0-9@#$%^*+=_|~]*"
@@ -123,8 +123,12 @@ def is_url_password(value: str) -> bool:
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z", re.IGNORECASE)
 
 
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\Z")
+
+
 def is_bearer(value: str) -> bool:
-    return mixed(value) and UUID.match(value) is None
+    """Digits and letters, no UUID and no name of a constant."""
+    return mixed(value) and UUID.match(value) is None and _CONSTANT.match(value) is None
 
 
 _KINDS_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[a-z0-9])|(?<=[0-9])(?=[A-Za-z])")
@@ -152,10 +156,10 @@ def is_spoken_password(value: str) -> bool:
     """A word of prose that nobody writes as a word: digits, and both cases or a sign within. No name of a method."""
     bare = value.rstrip(".,;:!?)\"'")
     signs = any(c in "!@#$%^&*+=?~" for c in bare)
-    return mixed(bare) and len(bare) >= 8 and (is_mixed_case(bare) or signs) and _METHOD.match(bare) is None
+    return mixed(bare) and len(bare) >= 8 and (is_mixed_case(bare) or signs) and _NO_WORD.match(bare) is None
 
 
-_METHOD = re.compile(r"base-?(?:16|32|58|64)|sha|md[245]|hmac|pbkdf|aes|rfc|utf|iso|https?:", re.IGNORECASE)
+_NO_WORD = re.compile(r"[!-]|base-?(?:16|32|58|64)|sha|md[245]|hmac|pbkdf|aes|rfc|utf|iso|https?:", re.IGNORECASE)
 
 
 def is_given_password(value: str) -> bool:

@@ -23,11 +23,11 @@ Label = Literal[
 MAX_READ: Final = 64 * 1024
 
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./:,@%+=\-]+", re.ASCII)
+_SETS: Final = r"(?:export|setenv|set|(?:env|declare|typeset)(?:\s+-\S+)*)\s+[\"']?"
 _ASSIGNMENT: Final = re.compile(
-    r"(?:(?<=[\s;&|(`])|\A)(?:export\s+|env\s+(?:-\S+\s+)*|declare\s+(?:-\S+\s+)*|set\s+|setenv\s+|typeset\s+(?:-\S+\s+)*)?"
-    r"([A-Za-z_][A-Za-z0-9_]{0,64})(?:\+?=|(?<=setenv)\s)",
-    re.ASCII,
+    rf"(?:(?<=[\s;&|(`])|\A)(?:{_SETS})?([A-Za-z_][A-Za-z0-9_]{{0,64}})(?:\+?=|(?<=setenv)\s)", re.ASCII
 )
+_VALUE: Final = re.compile(r"\"[^\"]{0,2000}\"?|'[^']{0,2000}'?|[^\s;&|]{0,2000}")
 _LOADER_PREFIXES: Final = (
     "LD_", "DYLD_", "PYTHON", "GIT_", "NPM_CONFIG_", "NODE_", "PERL5", "RUBY", "JAVA_TOOL", "_JAVA", "JDK_JAVA",
     "BASH_FUNC_",
@@ -49,10 +49,21 @@ _LOADER_NAMES: Final = frozenset(
 # What a *text* may not set, since only a loader or an interpreter reads it: `IFS=`, `PATH=` and `CC=` are everyday
 # shell.
 _TEXT_LOADERS: Final = re.compile(
-    r"(?:LD_|DYLD_|BASH_FUNC_).*|BASH_ENV|PYTHON(?:STARTUP|HOME|INSPECT|WARNINGS|BREAKPOINT)|NODE_OPTIONS|PERL5(?:OPT|DB)"
-    r"|RUBYOPT|_?JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|GCONV_PATH|GLIBC_TUNABLES|LESSOPEN|GIT_SSH(?:_COMMAND)?"
+    r"LD_(?!BIND_|DEBUG\Z|SHOW_AUXV|TRACE_|VERBOSE|WARN).*|DYLD_.*|BASH_FUNC_.*|BASH_ENV"
+    r"|PYTHON(?:STARTUP|HOME|INSPECT|BREAKPOINT)|PERL5DB|GCONV_PATH|GLIBC_TUNABLES|LESSOPEN|GIT_SSH(?:_COMMAND)?"
     r"|GIT_EXTERNAL_DIFF|PROMPT_COMMAND"
 )
+# Options for an interpreter: what sizes its memory or turns warnings off is everyday, what names code to load is not.
+_OPTIONS: Final = {
+    "PYTHONWARNINGS": r"[A-Za-z_]\w*:[^:]*:[A-Za-z_]\w*\.",
+    "NODE_OPTIONS": r"-r\b|--(?:require|import|loader|experimental-loader|inspect|env-file|eval|openssl-config"
+    r"|conditions)",
+    "RUBYOPT": r"-\S*[rI]",
+    "PERL5OPT": r"-\S*[mMId]",
+    "JAVA": r"-(?:javaagent|agent|Xbootclasspath|Xrun|cp|classpath)|-D(?:java\.|com\.sun\.)\S*="
+    r"|--(?:module|class|patch|upgrade)|-XX:\S*=|@",
+}
+_JAVA_OPTIONS: Final = re.compile(r"_?JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +84,32 @@ def read(text: str) -> ShellFacts:
     """The facts of `text`. Never refuses; a text beyond MAX_READ characters has facts of its beginning only."""
     looked_at = text[:MAX_READ]
     words, labels = _lex(looked_at)
-    variables = frozenset(match[1] for match in _ASSIGNMENT.finditer(looked_at))
+    assigned = [(match[1], _value(looked_at, match.end())) for match in _ASSIGNMENT.finditer(looked_at)]
+    variables = frozenset(name for name, _ in assigned)
     if variables:
         labels = labels | {"assignment"}
     return ShellFacts(
         argv=tuple(words) if words and not labels and len(text) <= MAX_READ else None,
         labels=labels,
         variables=variables,
-        loaders=frozenset(name for name in variables if _TEXT_LOADERS.fullmatch(name)),
+        loaders=frozenset(name for name, value in assigned if _loads(name, value)),
         utf8_bytes=len(text.encode("utf-8", "surrogatepass")),
         has_nul="\x00" in text,
     )
+
+
+def _value(text: str, start: int) -> str:
+    match = _VALUE.match(text, start)
+    return match.group() if match else ""
+
+
+def _loads(name: str, value: str) -> bool:
+    """Whether a text that sets the variable makes a program load other code. What a shell would put into the value
+    counts as naming some."""
+    if _TEXT_LOADERS.fullmatch(name):
+        return True
+    named = _OPTIONS.get("JAVA" if _JAVA_OPTIONS.fullmatch(name) else name)
+    return named is not None and (re.search(named, value) is not None or any(sign in value for sign in "$`\\"))
 
 
 def environment_name(name: str) -> bool:

@@ -161,6 +161,8 @@ ORDINARY = [
     "redirect_uri=https%3A%2F%2Fapp.example.com%2Fcb", "%3Aport%3A8080%40home", "password%3A%20required", "token%3Dabc",
     "https%3A%2F%2Fexample.com%3A8080%2Fa%40b", "std::password::verify2", "Password::hash2(x)", "password=_UNSET):",
     "$secret = $config->get()", "INVALID_PASSWORD = (SEC_ERROR_BASE + 1)", "spwd: 3.0-3.12",
+    "OBJECT_ON_TOKEN = P11_KIT_URI_FOR_OBJECT_2", "private_key = $dir/private/cakey.pem", "p.pw_passwd = (p).pws.pw_name",
+    "<privateKey>/path/to/private/key</privateKey>", "ALL:!PSK:!RC4:!ADH:!LOW@STRENGTH1",
 ]  # fmt: skip
 
 
