@@ -38,7 +38,19 @@ from toolcage.cleaning.secret_values import (
     mixed,
     names_a_place,
 )
-from toolcage.cleaning.shape import ALONE, ANY_ASSIGNED, ASSIGNED, NAMED, QUOTE, SPACE, START, WORD_START, Shape, shape
+from toolcage.cleaning.shape import (
+    ALONE,
+    ANY_ASSIGNED,
+    ASSIGNED,
+    NAMED,
+    PAGING,
+    QUOTE,
+    SPACE,
+    START,
+    WORD_START,
+    Shape,
+    shape,
+)
 from toolcage.facts.sieve import Sieve
 
 __all__ = [
@@ -59,6 +71,8 @@ __all__ = [
     "names_a_place",
     "sieve_of",
 ]
+
+_NO_PAGING = "(?i:" + "".join(f"(?<!{word}{sign})" for word in PAGING for sign in ("", "_", "-")) + ")"
 
 _PEM_LINE = r"(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)"
 
@@ -257,7 +271,7 @@ SHAPES: Final = (
     shape(
         "token",
         rf"token(?={ANY_ASSIGNED}{QUOTE}?(?:[srb]\.)?[a-z0-9_~+/-]{{20}})",
-        rf"(?i:token){ASSIGNED}{QUOTE}?(?P<value>(?:[srb]\.)?[A-Za-z0-9_~+/-]{{20,256}}=*+)",
+        rf"{_NO_PAGING}(?i:token){ASSIGNED}{QUOTE}?(?P<value>(?:[srb]\.)?[A-Za-z0-9_~+/-]{{20,256}}=*+)",
         is_bearer,
         folded=True,
     ),

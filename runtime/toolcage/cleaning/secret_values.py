@@ -131,14 +131,12 @@ def is_bearer(value: str) -> bool:
     return mixed(value) and UUID.match(value) is None and _CONSTANT.match(value) is None
 
 
-_KINDS_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[a-z0-9])|(?<=[0-9])(?=[A-Za-z])")
+_SYLLABLES = re.compile("[a-z]{3,}")
 
 
 def is_scattered(value: str) -> bool:
-    """Both cases and digits, changing as often as random characters do and names do not.
-
-    `SomeName2026` changes three times in twelve characters, random ones do seven times."""
-    return is_mixed_case(value) and 3 * len(_KINDS_CHANGE.findall(value)) > len(value)
+    """Both cases and digits, and few small letters in a row, of which names are made (`SomeName2026`)."""
+    return is_mixed_case(value) and sum(map(len, _SYLLABLES.findall(value))) < 0.45 * len(value)
 
 
 def is_opaque(value: str) -> bool:

@@ -25,7 +25,6 @@ from toolcage.cleaning.secret_shapes import (
     LONGEST_ANCHORED,
     LONGEST_NAME,
     NAME_ENDS,
-    NAMED,
     NAMES,
     NEXT_ASSIGNMENT,
     PASSWORD,
@@ -43,7 +42,6 @@ Span = tuple[int, int, str]
 Region = tuple[int, int]
 Match: TypeAlias = re.Match[bytes]
 
-_SHORTEST_NAMED = 4
 _PASSES = 6
 _PLAIN_PASSES = 2
 _WORD_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=-")
@@ -99,24 +97,6 @@ def find_secrets(text: str, exact: Sequence[str] = (), *, shapes: bool = True, p
     for view in views(text, plain=plain):
         found += [(*view.origin(start, end), name) for start, end, name in _search(view.text, exact, shapes)]
     return _merged(found)
-
-
-def named_secret(key: str, value: str) -> bool:
-    """Whether the value under this key of an object is a password by the key's own word. Prose about one is not.
-
-    A placeholder in angle brackets is one after `html: inert` too."""
-    value = value.replace("&lt;", "<")
-    if len(value) < _SHORTEST_NAMED or any(map(str.isspace, value)) or names_a_place(key.strip(), value):
-        return False
-    return names_secret(key) and PLACEHOLDER.match(value) is None
-
-
-def names_secret(key: str) -> bool:
-    """Whether a key of an object says that its value is a password."""
-    return _SECRET_KEY.fullmatch(key.strip()) is not None
-
-
-_SECRET_KEY = re.compile(rf"(?:\w{{1,40}}[_-])?{NAMED}", re.IGNORECASE)
 
 
 def _merged(spans: list[Span]) -> list[Span]:

@@ -18,6 +18,10 @@ NAMED: Final = (
     r"(?:pass(?:word|wd|phrase)|pwd|secret|api[_-]?key|apikey|access[_-]?key|access[_-]?token|auth[_-]?token"
     r"|client[_-]?secret|secret[_-]?key|private[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key)"
 )
+# What a token pages through a list with, and says nothing to anybody else.
+PAGING: Final = (
+    "next", "page", "pagination", "continuation", "cursor", "sync", "delta", "resume", "skip", "idempotency",
+)  # fmt: skip
 # A quotation mark, escaped once or more as JSON in JSON has it, or as HTML writes it.
 QUOTE: Final = r"(?:\\{0,7}[\"']|&quot;|&#(?:34|39|x2[27]);)"
 ASSIGNED: Final = rf"{QUOTE}?\s{{0,4}}(?:=>|:=|[:=])\s{{0,4}}"

@@ -23,7 +23,7 @@ from toolcage.cleaning.json_bounds import Bounder, length
 from toolcage.cleaning.json_strings import Reader
 from toolcage.cleaning.personal import named_personal, names_personal
 from toolcage.cleaning.pipeline import clean_string, neutralise, require_redactable
-from toolcage.cleaning.secrets import named_secret, names_secret
+from toolcage.cleaning.secret_keys import named_secret, names_secret
 from toolcage.cleaning.side_by_side import neutralise_each
 from toolcage.types import JSON, OutputTerms
 

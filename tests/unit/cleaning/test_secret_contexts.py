@@ -8,7 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
-from toolcage.cleaning.secrets import named_secret, redact_secrets
+from toolcage.cleaning import clean_json
+from toolcage.cleaning.secret_keys import named_secret
+from toolcage.cleaning.secrets import redact_secrets
+from toolcage.types import OutputTerms, freeze, thaw
 
 WORD = "x7gEbnZk2Lpq"
 A40 = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7d"
@@ -188,3 +191,30 @@ def test_what_an_interface_says_about_a_password_is_none(label: str) -> None:
 @pytest.mark.parametrize("password", ["correct horse battery", "hunter2", "пароль123", "Tr0ub4dor&3.", "pencil"])
 def test_a_quoted_password_of_words_or_other_letters_is_still_one(password: str) -> None:
     assert redact_secrets(json.dumps({"password": password}, ensure_ascii=False))[1] == 1
+
+
+SAID_BY_A_KEY = [
+    ("dbPassword", WORD), ("X-API-Key", WORD), ("SecretAccessKey", A40), ("refresh_token", HEX), ("idToken", A40), ("token", HEX),
+    ("Authorization", f"Splunk {UUID}"), ("authorization", f"Basic {BASIC}"), ("appKey", HEX), ("master_key", HEX), ("auth", BASIC),
+    ("d", A40 + "123"), ("_authToken", HEX),
+]
+NOT_SAID_BY_A_KEY = [
+    ("token", UUID), ("nextPageToken", A40), ("page_token", A40), ("continuation_token", HEX), ("sync-token", A40), ("tokens", HEX),
+    ("token_type", "Bearer"), ("Authorization", "required"), ("appKey", "SomeClassName2Foo"), ("sort_key", "user#1234567890abcdef"),
+    ("key", HEX), ("d", "M10 10 L20 20"), ("auth", "required"), ("showPassword", "false"), ("password_hint", "Use 8 characters"),
+    ("id", HEX), ("etag", A40), ("secretName", "db-creds1"),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), SAID_BY_A_KEY)
+def test_the_key_of_an_object_says_as_much_as_a_text_would(key: str, value: str) -> None:
+    assert thaw(clean_json(freeze({key: value, "x": [{key: [value]}]}), OutputTerms()).value) == {
+        key: "[redacted:password]", "x": [{key: ["[redacted:password]"]}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value"), NOT_SAID_BY_A_KEY)
+def test_what_a_key_says_about_other_things_stays(key: str, value: str) -> None:
+    assert thaw(clean_json(freeze({key: value}), OutputTerms()).value) == {key: value}
+    text = json.dumps({key: value})
+    assert redact_secrets(text) == (text, 0)

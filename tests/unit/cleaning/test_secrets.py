@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from toolcage.cleaning.secrets import named_secret, redact_secrets
+from toolcage.cleaning.secret_keys import named_secret
+from toolcage.cleaning.secrets import redact_secrets
 
 A36 = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 JWT = ".".join(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolcage.cleaning import clean_json, neutralise, side_by_side
 from toolcage.cleaning.personal import named_personal
-from toolcage.cleaning.secrets import named_secret
+from toolcage.cleaning.secret_keys import named_secret
 from toolcage.types import OutputTerms, freeze, thaw
 
 KEY = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
