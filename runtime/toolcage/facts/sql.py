@@ -392,7 +392,7 @@ class _Reader:
         if kind == "Table" and type(item.this).__name__ == "Identifier":
             table = None if self._is_cte(item, scope) else self._table_name(item)
             yield _Source(name or self._fold(item.this), table)
-        elif kind == "Subquery" and type(item.this).__name__ == "Table":
+        elif kind == "Subquery" and _is_join(item):
             inner = list(self._sources_of(item.this, scope))
             yield from (_Source(name, source.table) for source in inner) if name else inner
         else:
@@ -414,7 +414,7 @@ class _Reader:
             self.children(item, inner, skip=("this", "using"))
         elif kind == "Subquery":
             self._met(kind)
-            if type(item.this).__name__ == "Table":
+            if _is_join(item):
                 self._from_item(item.this, inner, outer)
             else:
                 self.visit(item.this, self._with(item, outer))
@@ -714,6 +714,11 @@ class _Reader:
 def _from_items(node: exp.Expr) -> list[exp.Expr]:
     clause = node.args.get("from_")
     return [*([clause] if clause else ()), *(node.args.get("joins") or ()), *(node.args.get("laterals") or ())]
+
+
+def _is_join(parentheses: exp.Expr) -> bool:
+    """Whether they hold a table or a join, which may begin with a query in parentheses, rather than a query."""
+    return type(parentheses.this).__name__ in ("Table", "Subquery") and not parentheses.args.get("with_")
 
 
 def _is_node(value: Any) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from toolcage.errors import Refused
 from toolcage.facts import sql
 from toolcage.facts.sql import SqlFacts, read
+from toolcage.facts.sql_text import Dialect
 
 
 def code_of(text: str, dialect: str = "sqlite") -> str:
@@ -275,6 +276,26 @@ def test_the_parsers_warnings_do_not_reach_the_log_but_the_hosts_own_do(caplog: 
 def test_importing_the_facts_does_not_import_the_parser() -> None:
     program = "import toolcage.facts.read, toolcage.screens, sys; assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.threat("R17")
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "((SELECT b FROM u) v JOIN t ON true)",
+        "((u JOIN t ON true) JOIN w ON true)",
+        "(((SELECT 1) v JOIN t ON true) JOIN u ON true)",
+        "(u JOIN (w JOIN t ON true) ON true)",
+        "((t) JOIN u ON true) AS j",
+        "((SELECT 1) v CROSS JOIN (t))",
+    ],
+)
+def test_tables_joined_within_parentheses_have_their_columns(source: str, dialect: Dialect) -> None:
+    assert ("t", "secret") in read(f"SELECT secret FROM {source}", dialect).columns
+    assert "t" in read(f"SELECT * FROM {source}", dialect).star_tables
+    joined = source.replace("ON true", "ON secret = 1")
+    assert joined == source or ("t", "secret") in read(f"SELECT 1 FROM {joined}", dialect).columns
 
 
 @pytest.mark.threat("R17")
