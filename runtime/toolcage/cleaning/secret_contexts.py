@@ -221,7 +221,8 @@ _OTHER_SCRIPTS: Final = (
     "пароль", "Пароль", "κωδικός", "Κωδικός", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호",
     "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "รหัสผ่าน",
 )  # fmt: skip
-_WITH_DIGIT: Final = "(?:[!-~]{6,20}[0-9]|[!-~]{1,5}[0-9][!-~]{5})"
+# Without a question mark, which is also the image of every letter that is not ASCII.
+_WITH_DIGIT: Final = "(?:[!->@-~]{6,20}[0-9]|[!->@-~]{1,5}[0-9][!->@-~]{5})"
 _PROSE: Final = (
     shape(
         "password",

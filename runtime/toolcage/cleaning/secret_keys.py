@@ -9,7 +9,6 @@ a list, and UUIDs, stay.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from toolcage.cleaning.secret_values import (
     PLACEHOLDER,
@@ -36,12 +35,19 @@ _SCHEME = re.compile(r"(?:[A-Za-z]{3,12}\s{1,3})?([A-Za-z0-9._~+/=-]{8,})\Z")
 _RANDOM = re.compile(r"[A-Za-z0-9_.~+/=-]{20,}\Z")
 
 
-@lru_cache(maxsize=1024)
+# What all of them end in.
+_ENDS = ("password", "passwd", "passphrase", "pwd", "secret", "key", "token", "authorization")
+_WHOLE = ("auth", "d", "k")
+
+
 def names_secret(key: str) -> bool:
     """Whether the key may say that its value is a secret."""
-    return key in ("auth", "d", "k") or any(
-        pattern.fullmatch(_separated(key)) for pattern in (_PASSWORDS, _TOKENS, _APPLICATION_KEYS, _HEADERS)
-    )
+    if key in _WHOLE:
+        return True
+    if key.isascii() and not key.strip().lower().endswith(_ENDS):
+        return False
+    name = _separated(key)
+    return any(pattern.fullmatch(name) for pattern in (_PASSWORDS, _TOKENS, _APPLICATION_KEYS, _HEADERS))
 
 
 def named_secret(key: str, value: str) -> bool:
@@ -63,7 +69,7 @@ def named_secret(key: str, value: str) -> bool:
         return len(value) >= 16 and _RANDOM.match(value) is not None and is_opaque(value)
     if key == "auth":
         return is_basic(value)
-    return key in ("d", "k") and len(value) >= 40 and _RANDOM.match(value) is not None and is_mixed_case(value)
+    return key in _WHOLE and len(value) >= 40 and _RANDOM.match(value) is not None and is_mixed_case(value)
 
 
 def _separated(key: str) -> str:
