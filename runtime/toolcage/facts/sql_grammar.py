@@ -32,6 +32,7 @@ reading: ContextVar[bool] = ContextVar("toolcage_reading_sql", default=False)
 _SIGNS: Final = frozenset("+-*/<>=~!@#%^&|`?")
 # Only with one of these in it may an operator of several signs end in + or -.
 _ODD_SIGNS: Final = frozenset("~!@#%^&|`?")
+_LONGEST_RUN: Final = 64
 # The parser knows these by its own pair of words, and takes those for something that is no operator.
 _SHIFTS: Final = frozenset({"<<", ">>"})
 _MISTAKEN: Final = frozenset({"@", "!", "|>", "??"})
@@ -231,6 +232,8 @@ def _cut(run: list[Token]) -> Iterator[Token]:
     from sqlglot import TokenType
 
     text = "".join(token.text for token in run)
+    if len(text) > _LONGEST_RUN:
+        unreadable("it has too many signs side by side")
     begun = {token.start - run[0].start: token for token in run}
     at = 0
     while at < len(text):

@@ -27,8 +27,7 @@ MAX_SEMICOLONS: Final = 16
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _CONTROL_BUT_RETURN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-# SQLite takes `:x(…)` for the name of one parameter, up to the parenthesis or a blank, quotes included.
-_NEVER: Final = r"(?P<odd>['\"`\\#{}]|\$\w*\$|(?<=\w)\$|/\*|[:@$][\w:$]*\()"
+_NEVER: Final = r"(?P<odd>['\"`\\#{}]|\$\w*\$|(?<=\w)\$|/\*)"
 _SPANS: Final[dict[Dialect, re.Pattern[str]]] = {
     "sqlite": re.compile(
         r"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|\[[^\]]*\])"
@@ -38,13 +37,14 @@ _SPANS: Final[dict[Dialect, re.Pattern[str]]] = {
     "postgres": re.compile(
         r"(?P<escaped>(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*')|(?P<dollars>(?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)"
         r"|(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
-        r"|(?P<comment>--[^\n]*|/\*.*?\*/)|(?P<mark>[;()])|" + _NEVER.replace("#", "").replace(r"|[:@$][\w:$]*\(", ""),
+        r"|(?P<comment>--[^\n]*|/\*.*?\*/)|(?P<mark>[;()])|" + _NEVER.replace("#", ""),
         # `#` begins the JSON path operators and is XOR; `{` and `}` stay odd outside of quotes.
         re.DOTALL,
     ),
 }
 _PREFIXES: Final[dict[Dialect, str]] = {"sqlite": "xX", "postgres": "xXbBeE"}
 _WORD: Final = re.compile(r"[\w$]+")
+_PARAMETER: Final = frozenset(":@$")
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 
 
@@ -111,6 +111,8 @@ def scan(text: str, dialect: Dialect) -> Spans:
         elif found == ";":
             semicolons += 1
         else:
+            if found == "(" and dialect == "sqlite":
+                _check_parameter(text, start)
             depth += 1 if found == "(" else -1
             if depth > MAX_PARENTHESES:
                 unreadable("its parentheses are nested too deeply", code="sql.too_deep")
@@ -136,6 +138,15 @@ def _check_between(text: str, start: int, end: int) -> None:
             unreadable(
                 f"`{word[:40]}` may be read as another word", hint="Put a name with such letters in double quotes."
             )
+
+
+def _check_parameter(text: str, end: int) -> None:
+    """SQLite takes `:x(…)` for the name of one parameter, up to the parenthesis or a blank, quotes included."""
+    start = end
+    while start and (text[start - 1].isalnum() or text[start - 1] in "_:@$"):
+        start -= 1
+    if not _PARAMETER.isdisjoint(text[start:end]):
+        unreadable("a parenthesis stands directly after a parameter", hint="Put a blank between them.")
 
 
 def _check_quoted(text: str, start: int, span: str, dialect: Dialect) -> None:

@@ -184,6 +184,7 @@ def test_a_statement_that_the_parser_does_not_know_is_still_named_by_its_first_w
         ("SELECT $tag$ ' $Tag$", "postgres"),
         ("SELECT a$$ ' $$", "postgres"),
         ("SELECT $1$$ ' $$", "postgres"),
+        ("SELECT " + ":" * 9_000 + "(" + "a(" * 9, "sqlite"),
         ("SELECT :x(') , (SELECT b FROM secret) , :y(')", "sqlite"),
         ("SELECT $x::y(') , (SELECT b FROM secret) , $z(')", "sqlite"),
         ("SELECT * FROM t AS @x(') , secret, (SELECT 1 AS @z(')", "sqlite"),

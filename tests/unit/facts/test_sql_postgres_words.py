@@ -116,6 +116,7 @@ def test_a_field_that_is_a_call_reads_the_whole_row(field: str) -> None:
         "SELECT * FROM json_table(j, '$' COLUMNS a int)",
         "SELECT * FROM json_table(j, '$' COLUMNS (a int WHERE b)) AS x",
         "SELECT a = ? FROM t",
+        "SELECT " + "+" * 19_000 + "1",
         "SELECT a = :b FROM t",
         "SELECT a = %s FROM t",
         "SELECT a OPERATOR(public.+) b FROM t",
