@@ -156,7 +156,9 @@ def _nodes(facts: SqlFacts) -> None:
         refuse(
             "sql.node_not_allowed",
             f"The SQL uses syntax that is not allowed: {listed(outside)}.",
-            "Write the query with plain SELECT syntax.",
+            "SQLite has no REGEXP: use LIKE or GLOB."
+            if "RegexpLike" in outside
+            else "Write the query with plain SELECT syntax.",
         )
 
 

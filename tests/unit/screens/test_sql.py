@@ -326,6 +326,7 @@ def test_a_refusal_names_the_offending_part() -> None:
     with pytest.raises(Refused) as caught:
         screen("SELECT a REGEXP 'x' FROM t")
     assert "RegexpLike" in caught.value.refusal.message
+    assert "GLOB" in str(caught.value.refusal.hint)
 
 
 # --- public sets ---------------------------------------------------------------------------------------------------
