@@ -23,10 +23,12 @@ from toolcage.types import OutputTerms
 _TOGETHER_CHARACTERS: Final = 64 * 1024
 _WORD: Final = "".join(random.SystemRandom().choices("jqvwxz", k=14))
 _GAP: Final = f"\n\n\n\n\n{_WORD}\n\n\n\n\n"
-_UNFINISHED: Final = re.compile(r"(?:<[^<>]{0,200}|\r|\][(:]\s*+)\Z")
+# A tag that is not closed, also before frames, which are taken away before its end is looked for.
+_OPEN: Final = r"<[^<>]{0,200}(?:<[^<>]{0,130}>{1,2}[^<>]{0,130}){0,4}"
+_UNFINISHED: Final = re.compile(rf"(?:{_OPEN}|\r|\][(:]\s*+)\Z")
 # The same before a gap. Each begins with one character, which the engine scans for fast.
 _UNFINISHED_ENDS: Final = tuple(
-    re.compile(rf"{end}(?=\n\n\n\n\n{_WORD}|\Z)") for end in (r"<[^<>]{0,200}", r"\r", r"\](?:[(:]\s*?)")
+    re.compile(rf"{end}(?=\n\n\n\n\n{_WORD}|\Z)") for end in (_OPEN, r"\r", r"\](?:[(:]\s*?)")
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolcage.cleaning import clean_json, neutralise, side_by_side
@@ -74,6 +74,7 @@ def strings(value: object) -> Iterator[str]:
 
 
 @settings(max_examples=500, deadline=None)
+@example([{"</tool\ncall<|im_start|>": "", "id": ""}] * 3, OutputTerms(redact=()))
 @given(VALUES, TERMS)
 def test_every_string_of_a_value_comes_out_and_is_counted_as_if_it_were_alone(
     value: object, terms: OutputTerms
