@@ -4,7 +4,8 @@ Hashes of passwords in the crypt and related formats, private keys in DER, JSON 
 checksum, tokens of AWS sessions, addresses whose user is a key, and a few keys with a mark in their middle. Digests of
 files have none of these forms.
 
-Not found: a secret in an encoding within an encoding, or in base64 behind something else.
+Of keys in two parts those are found whose checksum says where they end (GitHub, npm). Not found: others that are split,
+a secret in an encoding within an encoding, or in base64 behind something else.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 
 from toolcage.cleaning.secret_values import (
     PLACEHOLDER,
+    checksum,
     is_base58_checked,
     is_mixed_case,
     is_password,
@@ -153,6 +155,17 @@ def _encodes_key(value: str) -> bool:
     return _HOLDS_KEY.match(decoded.decode("utf-8", "replace")) is not None
 
 
+# Where a line was wrapped, quoted-printable or not, or a string was written in two parts.
+_BREAK: Final = r"(?:=?\r?\n[ \t>|]{0,12}|\\n|[\"'][ \t]{0,3}[+.]?[ \t]{0,3}\\?(?:\r?\n)?[ \t]{0,12}[\"'])"
+_IS_BREAK: Final = re.compile(_BREAK)
+
+
+def _is_checked_in_parts(value: str) -> bool:
+    """Whether the parts together are a token whose checksum is right: nothing else tells where it ends."""
+    prefix, _, payload = _IS_BREAK.sub("", value).partition("_")
+    return len(payload) == 36 and checksum(payload[:30]) == payload[30:] and prefix != ""
+
+
 def _is_password_in_percents(value: str) -> bool:
     return mixed(value) and is_password(value)
 
@@ -189,4 +202,19 @@ _ENCODED: Final = (
     ),
 )
 
-STRUCTURES: Final[tuple[Shape, ...]] = (*_HASHES, *_KEYS, *_ENCODED)
+_IN_PARTS: Final = (
+    shape(
+        "github_token",
+        rf"gh(?=[pousr]_[A-Za-z0-9]{{0,35}}{_BREAK}[A-Za-z0-9])",
+        rf"gh[pousr]_[A-Za-z0-9]{{0,35}}(?:{_BREAK}[A-Za-z0-9]{{1,36}}){{1,3}}(?![A-Za-z0-9])",
+        _is_checked_in_parts,
+    ),
+    shape(
+        "npm_token",
+        rf"npm_(?=[A-Za-z0-9]{{0,35}}{_BREAK}[A-Za-z0-9])",
+        rf"npm_[A-Za-z0-9]{{0,35}}(?:{_BREAK}[A-Za-z0-9]{{1,36}}){{1,3}}(?![A-Za-z0-9])",
+        _is_checked_in_parts,
+    ),
+)
+
+STRUCTURES: Final[tuple[Shape, ...]] = (*_HASHES, *_KEYS, *_ENCODED, *_IN_PARTS)

@@ -10,6 +10,7 @@ import pytest
 
 from toolcage.cleaning import clean_json
 from toolcage.cleaning.secret_keys import named_secret
+from toolcage.cleaning.secret_values import checksum
 from toolcage.cleaning.secrets import redact_secrets
 from toolcage.types import OutputTerms, freeze, thaw
 
@@ -140,6 +141,28 @@ def test_keys_of_more_issuers_are_redacted_and_a_part_of_one_is_not(key: str) ->
     text, count = redact_secrets(f"key is {key}, keep it")
     assert (text.startswith("key is [redacted:"), text.endswith("], keep it"), count) == (True, True, 1)
     assert redact_secrets(key[:14])[1] == 0
+
+
+CHECKED = A40[:30] + checksum(A40[:30])
+BREAKS = ["\n", "\r\n", "=\n", "\n    ", "\n> ", "\\n", '" + "', "' '", '" \\\n  "', "\"\n      \""]
+
+
+@pytest.mark.parametrize("prefix", ["ghp_", "npm_"])
+@pytest.mark.parametrize("break_", BREAKS)
+@pytest.mark.parametrize("place", [0, 7, 20, 35])
+def test_a_token_in_two_parts_is_known_by_its_checksum(prefix: str, break_: str, place: int) -> None:
+    split = prefix + CHECKED[:place] + break_ + CHECKED[place:]
+    text, count = redact_secrets(f'x = "{split}" and more')
+    assert count == 1
+    assert text.endswith(']" and more')
+    assert all(part not in text for part in (CHECKED[:place], CHECKED[place:]) if len(part) > 6)
+    wrong = split[:-1] + ("A" if split[-1] != "A" else "B")
+    assert place in (0, 35) or redact_secrets(f'x = "{wrong}" and more')[1] == 0
+
+
+def test_words_behind_a_prefix_and_a_line_end_stay() -> None:
+    text = "ghp_\nis the prefix of a token\nnpm_config\ncache=1"
+    assert redact_secrets(text) == (text, 0)
 
 
 ORDINARY = [
