@@ -1,9 +1,9 @@
 """Facts of HTML that a call carries (a mail's body, a page to publish): its tags, and what in it could act or load.
 
 A tokenizer of its own, linear, that reads less than a browser does: what it cannot read as a plain tag is listed as
-`unreadable`, and the screen lets only what it can read pass. Tags, attributes, schemes, functions of style sheets and
-what `meta` may say are judged by allowlists, since the list of what acts in a page has no end. Style sheets load
-nothing: no `url()`, no `@import`, no escape.
+`unreadable`, and the screen lets only what it can read pass: no control characters, in tags none behind references.
+Tags, attributes, schemes and what `meta` may say are judged by allowlists, since the list of what acts in a page has no
+end; style sheets by `style_sheet`: they load nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Final, Literal
 
+from toolcage.facts.style_sheet import is_passive_sheet, is_passive_style
 from toolcage.types import Facts
 
 MAX_READ: Final = 1024 * 1024
@@ -47,25 +48,13 @@ _ADDRESS: Final = re.compile(
 _PICTURE: Final = re.compile(
     r"data:image/(?:png|jpeg|jpg|gif|webp|avif);base64,[A-Za-z0-9+/\s]*={0,2}\Z", re.IGNORECASE
 )
-_CANDIDATE: Final = re.compile(r"[ \t\n]+[0-9.]{1,8}[wx][ \t\n]*\Z")
+_CANDIDATE: Final = re.compile(r"[ \t\n][0-9.]{1,8}[wx][ \t\n]*\Z")
+_CONTROL: Final = re.compile(r"[\x01-\x08\x0b\x0e-\x1f\x7f]")  # ESC changes the encoding in some
+_REFERENCE: Final = re.compile(r"&#(?:[0-9]++|[xX][0-9A-Fa-f]++);?")
+_LONGEST_REFERENCE: Final = 12
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _PASSIVE_SCHEMES: Final = frozenset({"http:", "https:", "mailto:", "tel:", "sms:", "cid:"})
-_STYLE: Final = re.compile(r"[\w\s#%.,:;()'\"!+-]*\Z", re.ASCII)
-_SHEET: Final = re.compile(r"[^<\\]*\Z")
 _SHEET_BODY: Final = re.compile(r"[^<]*(?=</style[ \t\n]*>)", re.IGNORECASE)
-_CSS_COMMENT: Final = re.compile(r"/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
-_CSS_FUNCTION: Final = re.compile(r"([\w-]*)\(")
-_CSS_RULE: Final = re.compile(r"@([\w-]*)")
-_FUNCTION_NAMES: Final = """
-    rgb rgba hsl hsla hwb lab lch oklab oklch color-mix calc min max clamp var linear-gradient radial-gradient
-    conic-gradient repeating-linear-gradient translate translatex translatey scale rotate skew matrix cubic-bezier
-    steps repeat minmax fit-content not is where has nth-child nth-of-type nth-last-child lang dir
-"""
-_PASSIVE_FUNCTIONS: Final = frozenset({"", *_FUNCTION_NAMES.split()})
-_PASSIVE_RULES: Final = frozenset({"media", "supports", "page", "keyframes", "-webkit-keyframes", "layer", "container"})
-_ACTIVE_STYLE: Final = re.compile(
-    r"url|expression|import(?!ant)|(?<![\w-])behaviou?r|binding|javascript|progid", re.IGNORECASE
-)
 _CHARSET: Final = r"(?:utf-8|us-ascii|iso-8859-[0-9]{1,2}|windows-125[0-9])"  # UTF-7 makes tags of plain letters
 _CONTENT_TYPE: Final = re.compile(rf"text/html(?:[ ]?;[ ]?charset={_CHARSET})?\Z", re.IGNORECASE)
 _IS_CHARSET: Final = re.compile(rf"{_CHARSET}\Z", re.IGNORECASE)
@@ -76,7 +65,7 @@ _XHTML: Final = "http://www.w3.org/1999/xhtml"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HtmlFacts(Facts):
     """`tags` lower case. `active`: the first thing that is not on an allowlist (`<script>`, `onclick`, `javascript:`),
-    '' = none. `unreadable`: the first tag that is not written plainly. `remote`: something is loaded by being shown."""
+    '' = none. `unreadable`: the first tag or character that is not written plainly. `remote`: pictures are loaded."""
 
     kind: Literal["html"] = "html"
     tags: frozenset[str] = frozenset()
@@ -90,7 +79,7 @@ class HtmlFacts(Facts):
 def read(text: str) -> HtmlFacts:
     """The facts of `text`. Never refuses; of a longer text, those of its first MAX_READ characters."""
     tags: set[str] = set()
-    active, unreadable, remote = "", "", False
+    active, unreadable, remote = "", _control(text), False
     position, looked_at = 0, text[:MAX_READ].replace("\r", "\n").replace("\f", "\n")
     while (found := _OPENS.search(looked_at, position)) is not None:
         start = found.start()
@@ -100,15 +89,19 @@ def read(text: str) -> HtmlFacts:
             tags.add(close[1].lower())
             position = close.end()
         elif (tag := _OPEN.match(looked_at, start)) is not None:
-            tags.add(tag[1].lower())
-            active = active or _active(tag[1].lower(), tag[2])
-            remote = remote or _loads(tag[1].lower(), tag[2])
+            name, attributes = tag[1].lower(), tag[2]
+            tags.add(name)
+            if lost := _lost_reference(attributes):
+                unreadable = unreadable or lost
+            else:
+                active = active or _active(name, attributes)
+                remote = remote or _loads(name, attributes)
             position = tag.end()
-            if tag[1].lower() == "style":
+            if name == "style":
                 sheet = _SHEET_BODY.match(looked_at, position)
                 position = sheet.end() if sheet else position
                 unreadable = unreadable or ("" if sheet else looked_at[start : start + 40])
-                active = active or ("" if sheet is None or _is_passive_sheet(sheet[0]) else f"<style>{sheet[0][:32]}")
+                active = active or ("" if sheet is None or is_passive_sheet(sheet[0]) else f"<style>{sheet[0][:32]}")
         else:
             unreadable = unreadable or looked_at[start : start + 40]
             position = start + 1
@@ -121,6 +114,19 @@ def read(text: str) -> HtmlFacts:
         utf8_bytes=len(text.encode("utf-8", "surrogatepass")),
         has_nul="\x00" in text,
     )
+
+
+def _control(text: str) -> str:
+    found = _CONTROL.search(text)
+    return found[0] if found else ""
+
+
+def _lost_reference(attributes: str) -> str:
+    """The first reference that a browser reads as a character (a control, mostly) and `unescape` as none, or not."""
+    for reference in _REFERENCE.findall(attributes):
+        if len(reference) > _LONGEST_REFERENCE or not unescape(reference):
+            return str(reference)
+    return ""
 
 
 def _active(tag: str, attributes: str) -> str:
@@ -140,7 +146,7 @@ def _is_passive_value(tag: str, name: str, value: str) -> bool:
         return _is_passive_address(value) or (tag == "img" and name == "src" and _PICTURE.match(value) is not None)
     match name:
         case "style":
-            return _STYLE.match(value) is not None and _is_passive_css(value)
+            return is_passive_style(value)
         case "srcset":
             return all(_is_passive_address(_CANDIDATE.sub("", one)) for one in value.split(","))
         case "target":
@@ -149,17 +155,6 @@ def _is_passive_value(tag: str, name: str, value: str) -> bool:
             return tag == "html" and value == _XHTML
         case _:
             return True
-
-
-def _is_passive_css(text: str) -> bool:
-    names = {name.lower() for name in _CSS_FUNCTION.findall(text)}
-    return names <= _PASSIVE_FUNCTIONS and _ACTIVE_STYLE.search(text) is None
-
-
-def _is_passive_sheet(text: str) -> bool:
-    bare = _CSS_COMMENT.sub(" ", text)
-    rules = {rule.lower() for rule in _CSS_RULE.findall(bare)}
-    return _SHEET.match(text) is not None and "/*" not in bare and rules <= _PASSIVE_RULES and _is_passive_css(bare)
 
 
 def _is_passive_meta(pairs: list[tuple[str, str]]) -> bool:

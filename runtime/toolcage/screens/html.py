@@ -29,6 +29,5 @@ def screen(facts: HtmlFacts) -> None:
     if facts.active:
         refuse("html.active", f"The HTML holds {part(facts.active)}, which is not possible here.", _REPAIR)
     if facts.unreadable:
-        refuse(
-            "html.unreadable", f"The HTML holds {part(facts.unreadable)}, which is not a plainly written tag.", _REPAIR
-        )
+        shown = part(facts.unreadable)
+        refuse("html.unreadable", f"The HTML holds {shown}, which is no plainly written tag or character.", _REPAIR)

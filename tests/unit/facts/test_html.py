@@ -1,5 +1,7 @@
 """HTML is readable and passive, or the facts say what stands against it."""
 
+from time import process_time
+
 import pytest
 
 from toolcage.facts.html import read
@@ -73,8 +75,30 @@ def test_pictures_from_elsewhere_are_remote() -> None:
     assert not read('<img src="cid:a">').remote
 
 
-def test_it_is_linear() -> None:
-    read("<a " + "x=1 " * 50_000)
-    read("<" * 200_000)
-    read("<!--" * 50_000)
-    read("<p " * 100_000)
+LONG = [
+    "<a " + "x=1 " * 50_000,
+    "<" * 200_000,
+    "<!--" * 50_000,
+    "<p " * 100_000,
+    f"<p style={'a' * 200_000}>",
+    f"<style>{'a' * 200_000}</style>",
+    f"<style>{'/*a' * 70_000}</style>",
+    f"<style>{'/**a' * 50_000}</style>",
+    "<style>" + "\"'" * 100_000 + "</style>",
+    f"<img srcset='{' ' * 200_000}'>",
+    f"<img srcset='{' 1x' * 70_000}'>",
+    f"<img alt='{'&#1;' * 50_000}'>",
+]
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_it_is_linear(text: str) -> None:
+    """The processor's time: milliseconds each, where anything that grows with the square takes minutes."""
+    started = process_time()
+    read(text)
+    assert process_time() - started < 5
+
+
+def test_a_number_of_thousands_of_digits_is_no_character() -> None:
+    assert read(f'<p title="&#{"9" * 5_000};">').unreadable
+    assert not read('<p title="&#128512;&#x1F600;">').unreadable

@@ -40,7 +40,9 @@ MAILS = [
     '<meta http-equiv="Content-Type" content="text/html; charset=utf-8">',
     '<a href="https://a.example/?q=a b" target="_blank" rel="noopener">x</a><a href="?page=2">2</a>',
     '<picture><source srcset="a.webp 1x, https://a.example/b.webp 2x"><img src="a.png" loading="lazy"></picture>',
-    '<img src="data:image/png;base64,iVBORw0KGgo=" alt="x">',
+    '<img src="data:image/png;base64,iVBORw0KGgo=" alt="x&#10;y&#8203;&#xa0;z">',
+    """<style>/* it's "his */ p::before { content: '/* \u2192 ' } q { quotes: '"' '"' }</style>""",
+    "<p>one\ttwo\r\nthree\f</p>",
     '<p style="color: red !important; scroll-behavior: smooth">x</p><blockquote cite="https://a.example">q</blockquote>',
 ]
 ACTIVE = [
@@ -53,6 +55,16 @@ ACTIVE = [
     "<style>@font-face{font-family:x;src:local('a')}</style>",
     "<style>/* <p></style><img src=x onerror=alert(1)> */</style>",
     "<style>p{color:red}",
+    "<style>a{content:'/*'}body{background:url(https://evil.example)}a{content:'*/'}</style>",
+    '<style>a{content:"/*"}body{background:image-set("https://evil.example" 1x)}a{content:"*/"}</style>',
+    "<style>/*'*/@import 'https://evil.example';/*'*/</style>",
+    "<style>a{content:'/*\n}body{background:url(https://evil.example)}a{content:'*/'}</style>",
+    "<style>p{content:'a</style>",
+    "<style>p{color:red} /* a</style>",
+    '<img src="dat&#1;a:image/png;base64,AA==">',
+    '<img src="c&#x7f;id:a">',
+    '<p title="\x1b$@">a\x1b(B" onclick="alert(1)" x="></p>',
+    "<p>a\x0eb\x0f</p>",
     '<style><img title="</style><img src=x onerror=alert(1)>">',
     '<p style="background:image(https://evil.example)">x</p>',
     '<p style="content:attr(title)">x</p>',
@@ -87,3 +99,10 @@ def test_pictures_of_a_set_are_loaded_and_pictures_in_the_text_are_not() -> None
     assert read('<img srcset="https://a.example/x.png 2x">').remote
     assert read('<picture><source srcset="x.webp"></picture>').remote
     assert not read('<img src="data:image/png;base64,AA==">').remote
+
+
+def test_a_control_character_is_named() -> None:
+    with pytest.raises(Refused) as caught:
+        screen(read("<p>\x1b$B</p>"))
+    assert caught.value.refusal.code == "html.unreadable"
+    assert "\\u001b" in caught.value.refusal.message
