@@ -2,8 +2,8 @@
 
 A tokenizer of its own, linear, that reads less than a browser does: what it cannot read as a plain tag is listed as
 `unreadable`, and the screen lets only what it can read pass: no control characters, in tags none behind references.
-Tags, attributes, schemes and what `meta` may say are judged by allowlists, since the list of what acts in a page has no
-end; style sheets by `style_sheet`: they load nothing.
+Tags, attributes, schemes and relations of links are judged by allowlists, since the list of what acts in a page has no
+end; `meta` by `html_meta`, style sheets by `style_sheet`: they load nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Final, Literal
 
+from toolcage.facts.html_meta import is_passive_meta
 from toolcage.facts.style_sheet import is_passive_sheet, is_passive_style
 from toolcage.types import Facts
 
@@ -55,10 +56,11 @@ _LONGEST_REFERENCE: Final = 12
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _PASSIVE_SCHEMES: Final = frozenset({"http:", "https:", "mailto:", "tel:", "sms:", "cid:"})
 _SHEET_BODY: Final = re.compile(r"[^<]*(?=</style[ \t\n]*>)", re.IGNORECASE)
-_CHARSET: Final = r"(?:utf-8|us-ascii|iso-8859-[0-9]{1,2}|windows-125[0-9])"  # UTF-7 makes tags of plain letters
-_CONTENT_TYPE: Final = re.compile(rf"text/html(?:[ ]?;[ ]?charset={_CHARSET})?\Z", re.IGNORECASE)
-_IS_CHARSET: Final = re.compile(rf"{_CHARSET}\Z", re.IGNORECASE)
-_SAID_IN_META: Final = frozenset({"content-language", "x-ua-compatible"})
+_RELATIONS: Final = """
+    alternate author bookmark external help license next nofollow noopener noreferrer prev privacy-policy sponsored tag
+    terms-of-service ugc
+"""
+_PASSIVE_RELATIONS: Final = frozenset(_RELATIONS.split())  # not `opener`: what it opens could lead the page away
 _XHTML: Final = "http://www.w3.org/1999/xhtml"
 
 
@@ -138,7 +140,7 @@ def _active(tag: str, attributes: str) -> str:
             return name[:32]
         if not _is_passive_value(tag, name, value):
             return f"{name}={value[:32]}"
-    return "" if tag != "meta" or _is_passive_meta(pairs) else "<meta>"
+    return "" if tag != "meta" or is_passive_meta(pairs) else "<meta>"
 
 
 def _is_passive_value(tag: str, name: str, value: str) -> bool:
@@ -151,23 +153,12 @@ def _is_passive_value(tag: str, name: str, value: str) -> bool:
             return all(_is_passive_address(_CANDIDATE.sub("", one)) for one in value.split(","))
         case "target":
             return value.lower() in ("_blank", "_self", "_top", "_parent", "")
+        case "rel":
+            return tag != "a" or set(value.lower().split()) <= _PASSIVE_RELATIONS
         case "xmlns":
             return tag == "html" and value == _XHTML
         case _:
             return True
-
-
-def _is_passive_meta(pairs: list[tuple[str, str]]) -> bool:
-    """No refresh, no policy of referrers or contents, no encoding that reads the text anew."""
-    said = dict(pairs)
-    if len(said) < len(pairs) or said.get("name", "").lower() == "referrer":
-        return False
-    if "charset" in said and _IS_CHARSET.match(said["charset"]) is None:
-        return False
-    about = said.get("http-equiv", "content-language").lower()
-    if about == "content-type":
-        return _CONTENT_TYPE.match(said.get("content", "")) is not None
-    return about in _SAID_IN_META
 
 
 def _is_passive_address(value: str) -> bool:

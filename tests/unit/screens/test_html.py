@@ -38,11 +38,15 @@ MAILS = [
     '<meta name="viewport" content="width=device-width"><style type="text/css">/* a */ @media (max-width: 600px) '
     "{ td > p { width: calc(100% - 8px) !important; color: rgb(1, 2, 3) } }</style></head><body><p>x</p></body></html>",
     '<meta http-equiv="Content-Type" content="text/html; charset=utf-8">',
+    '<meta name="Generator" content="Microsoft Word 15"><meta name="twitter:card" content="summary">',
+    '<meta name="format-detection" content="telephone=no"><meta name="color-scheme" content="light dark">',
+    '<a href="https://a.example" target="_blank" rel="noopener noreferrer NoFollow">x</a><a href="#x" rel>y</a>',
     '<a href="https://a.example/?q=a b" target="_blank" rel="noopener">x</a><a href="?page=2">2</a>',
     '<picture><source srcset="a.webp 1x, https://a.example/b.webp 2x"><img src="a.png" loading="lazy"></picture>',
     '<img src="data:image/png;base64,iVBORw0KGgo=" alt="x&#10;y&#8203;&#xa0;z">',
     """<style>/* it's "his */ p::before { content: '/* \u2192 ' } q { quotes: '"' '"' }</style>""",
     "<p>one\ttwo\r\nthree\f</p>",
+    '<style type="text/css" rel="stylesheet" media="all">p { color: red }</style>',
     '<p style="color: red !important; scroll-behavior: smooth">x</p><blockquote cite="https://a.example">q</blockquote>',
 ]
 ACTIVE = [
@@ -74,6 +78,11 @@ ACTIVE = [
     '<meta http-equiv="content-language" http-equiv="refresh" content="0">',
     '<meta charset="utf-7">',
     '<meta name="referrer" content="unsafe-url">',
+    '<meta name="refer&#114;er" content="unsafe-url">',
+    '<meta name="google-site-verification" content="x">',
+    '<meta name="msapplication-config" content="https://evil.example/b.xml">',
+    '<meta name="" content="x">',
+    '<a href="https://evil.example" target="_blank" rel="nofollow Opener">x</a>',
     '<a href="x" target="opener">x</a>',
     '<a href="data:image/png;base64,AA==">x</a>',
     '<img src="data:image/svg+xml;base64,PHN2Zz4=">',
