@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.carriers import CARRIERS
 from benchmarks.injection import sections
 from toolcage.cleaning.injection import learned, suspect
 from toolcage.cleaning.pipeline import clean_text
@@ -45,9 +46,11 @@ _ON_THE_MODEL: Final = ("prompt_injection_direct", "prompt_injection_indirect", 
 _OWN_ATTACKS: Final = (
     "attacks", "direct", "indirect", "jailbreak", "direct_2", "indirect_2", "jailbreak_2",
     "direct_3", "indirect_3", "jailbreak_3", "direct_4", "indirect_4", "jailbreak_4",
+    "direct_5", "indirect_5", "jailbreak_5",
 )  # fmt: skip
 _OWN_ORDINARY: Final = (
     "benign", "ordinary", "everyday", "about_models", "everyday_2", "about_models_2", "everyday_3", "about_models_3",
+    "everyday_4", "about_models_4", "documentation",
 )  # fmt: skip
 _STEPS: Final = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 2.0)
 
@@ -68,6 +71,7 @@ def run() -> dict[str, Any]:
             )
         },
         "own held-out attacks": {name: _by_heading(_held_out_attacks(name)) for name in _OWN_ATTACKS},
+        "own held-out attacks, carried": _carried(),
         "injection spelled otherwise": {name: _spelled(spell) for name, spell in SPELLINGS.items()},
         "false alarms": {name: _share([suspect(text).suspected for text in texts]) for name, texts in ordinary()},
         "false alarms of own held-out texts": {name: _by_heading(_held_out(name)) for name in _OWN_ORDINARY},
@@ -126,6 +130,16 @@ def _held_out_attacks(name: str) -> list[tuple[str, str]]:
     chance = random.Random(6)
     found = _held_out(name)
     return found if name.startswith("indirect") else [(heading, wrapped(text, chance)) for heading, text in found]
+
+
+def _carried() -> dict[str, str]:
+    """Of direct attacks that are flagged by themselves, how many are in each carrier."""
+    texts = [text for name in _OWN_ATTACKS if name.startswith("direct") for _, text in _held_out(name)]
+    alone = [text.replace("\n", " ") for text in texts if suspect(text.replace("\n", " ")).suspected]
+    return {
+        "alone": _share([suspect(text.replace("\n", " ")).suspected for text in texts]),
+        **{name: _share([suspect(carry(text)).suspected for text in alone]) for name, carry in CARRIERS.items()},
+    }
 
 
 def _by_heading(texts: list[tuple[str, str]]) -> dict[str, str]:

@@ -3,10 +3,10 @@
     .venv/bin/pip install -e '.[train]'
     .venv/bin/python scripts/train_injection.py [--by template|source] [--write]
 
-Attacks: benchmarks/injection/attacks*.txt. Ordinary text: benchmarks/injection/benign*.txt, this project's pages, and
-Python's own source, documentation and docstrings (PSF-2.0). No public set of attacks is read here: those, and
-`held_out_*.txt` of the same folder, are for measuring alone (`make bench-screens`). `weights.json` and `hidden.json`
-are derived from what is read.
+Attacks: benchmarks/injection/attacks*.txt. Ordinary text: benchmarks/injection/benign*.txt, this project's pages,
+Python's own source, documentation and docstrings (PSF-2.0), and descriptions of packages under permissive licences
+(`package_pages.txt`, fetched by pip). No public set of attacks is read here: those, and `held_out_*.txt` of the same
+folder, are for measuring alone (`make bench-screens`). `weights.json` and `hidden.json` are derived from what is read.
 
 Five folds. `--by template` (a line of our files with all its fillings stays together) is what sets the borders; `--by
 source` leaves whole headings out, a harder question. Half of what fills a template's slots is kept for judging: else a
@@ -43,14 +43,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.injection import FILES, has_slots, texts, with_address
 from benchmarks.screens import SPELLINGS
 from hidden_layer import BATCH, Layer, Trainer
+from package_pages import pages
 
 from toolcage.cleaning.injection import learned, suspect, wording
 
 FOLDS: Final = 5
-STRENGTH: Final = 1.0
+STRENGTH: Final = 0.5
 ROUNDS: Final = 2
 STRONGEST: Final = 3
-LEAST_TEMPLATES: Final = 3
+LEAST_TEMPLATES: Final = 5
 LEAST_WEIGHT: Final = 0.15
 LOOKS_FROM: Final = 0.0
 """The score by weights from which the hidden units look at a run."""
@@ -60,8 +61,8 @@ LEAST_TEMPLATES_OF_UNITS: Final = 8
 STRONGEST_FOR_UNITS: Final = (3, 1)
 """Runs of an attack by epoch: at first some may be what an attack stands in, later the units know better."""
 STRONGEST_OF_ORDINARY: Final = 2
-LIBRARY_RUNS_FOR_UNITS: Final = 20_000
-LIBRARY_WEIGHT_FOR_UNITS: Final = 2.0
+LIBRARY_RUNS_FOR_UNITS: Final = 10_000
+LIBRARY_WEIGHT_FOR_UNITS: Final = 1.0
 WIDTHS: Final = (1.0, 2.0, 3.0, 4.0, 6.0)
 HARD_RUNS_OF_LIBRARY: Final = 8000
 LIBRARY_WEIGHT: Final = 0.5
@@ -77,7 +78,8 @@ WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
 HIDDEN: Final = WEIGHTS.with_name("hidden.json")
 RESULTS: Final = Path(__file__).parent.parent / "benchmarks" / "results" / "injection.json"
 NOTICE: Final = (
-    "Derived by scripts/train_injection.py from texts of this project and of the Python documentation (PSF-2.0). "
+    "Derived by scripts/train_injection.py from texts of this project, of the Python documentation (PSF-2.0) and of "
+    "packages under permissive licences (scripts/package_pages.txt). "
     "Single words, meanings, and pairs of them with their weights; no text is contained."
 )
 LIBRARY: Final = "library"
@@ -100,7 +102,7 @@ def own(kind: str, each: int) -> Iterator[Text]:
 
 def ordinary() -> Iterator[Text]:
     """Our own ordinary texts, half of them once more with an address, for an address is no attack, and some with their
-    letters apart or in leetspeak, for neither is that; and Python's."""
+    letters apart or in leetspeak, for neither is that; Python's; and the pages of packages."""
     chance = random.Random(5)  # noqa: S311 - the same every time is the point
     for source, template, text, half in own("benign", 3):
         yield source, template, text, half
@@ -113,6 +115,8 @@ def ordinary() -> Iterator[Text]:
             yield source, template, SPELLINGS["leet"](text), half
     yield from own_documentation()
     yield from python_documentation()
+    for name, page in pages():
+        yield f"{LIBRARY}:{name[:3].lower()}", f"package {name}", page, -1
 
 
 def own_documentation() -> Iterator[Text]:
@@ -292,7 +296,7 @@ def train_weights(examples: Examples, rows: Array, held: Array) -> tuple[Array, 
         np.flatnonzero(one) for one in (label == 1, (label == 0) & ~library, (label == 0) & library)
     )
     chosen, easy = attack, others[:: max(1, len(others) // HARD_RUNS_OF_LIBRARY)]
-    model = LogisticRegression(C=STRENGTH, max_iter=300, tol=1e-3)
+    model = LogisticRegression(C=STRENGTH, max_iter=300, tol=1e-4)
     for round_ in range(ROUNDS):
         used = np.concatenate([chosen, hard, easy])
         per_text = np.bincount(text[chosen], minlength=len(examples.texts))

@@ -14,6 +14,7 @@ from benchmarks.screens import SPELLINGS
 
 from toolcage.cleaning import injection
 from toolcage.cleaning.injection import Suspicion, languages, learned, rules, spellings, suspect, unseen, wording
+from toolcage.cleaning.injection.layout import flowing
 from toolcage.cleaning.injection.signals import Reading, Signal
 
 _DRAW = random.Random(11)
@@ -67,12 +68,13 @@ def _plainly(text: str) -> Suspicion:
     best, seen = Suspicion(score=0.0, signals=()), set[str]()
     for whole in spellings.readings(text):
         reading = injection._news(whole, seen) if whole.name in injection._LINE_BY_LINE else whole
-        signals = [*_by_every_hint(reading), *rules._shapes(reading)]
+        flowed = Reading(name=reading.name, text=flowing(reading.text))
+        signals = [*_by_every_hint(flowed), *rules._shapes(flowed)]
         if reading.name in injection._AS_WRITTEN:
-            signals += injection._foreign(wording.sentences(reading.text))
+            signals += injection._foreign(wording.sentences(flowed.text))
             signals += unseen.search(reading.text)
         if reading.name not in injection._SAME_SENTENCES:
-            signals += _by_every_sentence(reading)
+            signals += _by_every_sentence(flowed)
         found = injection._together(reading.name, signals)
         best = max(best, found, key=lambda one: one.score)
         if best.suspected:
@@ -95,7 +97,7 @@ def _by_every_hint(reading: Reading) -> Iterator[Signal]:
 
 def _by_every_sentence(reading: Reading) -> Iterator[Signal]:
     model = learned.shipped_model()
-    value, where, last = learned._best_run(wording.weighed(reading.text), model)
+    value, where, last = learned._best_run(wording.weighed(reading.text, wording.sentences(reading.text)), model)
     weight = model.weight(value)
     if weight > 0:
         yield Signal(name="wording", weight=weight, excerpt=reading.text[last : last + 120], position=where)
@@ -127,7 +129,9 @@ def test_fewer_sentences_are_weighed_than_there_are() -> None:
     model = learned.shipped_model()
     told = wording.weighed("\n".join(topics.values())[:90_000].lower())
     assert len(told) > 1000
-    assert sum(map(len, learned._worth_weighing(told, model, model.floor))) < 0.4 * len(told)
+    assert sum(map(len, learned._worth_weighing(told, model, model.floor))) < 0.8 * len(told)
+    lines = [(10 * n, f"{n},{n % 7},widget {n % 3},{n % 100}.50,paid") for n in range(2000)]
+    assert sum(map(len, learned._worth_weighing(lines, model, model.floor))) < 0.1 * len(lines)
 
 
 def test_what_is_written_in_a_code_is_found_as_if_it_were_sought_everywhere() -> None:

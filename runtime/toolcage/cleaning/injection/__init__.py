@@ -4,9 +4,9 @@ Danger: instructions in a page, a mail or a file that the model follows as if th
 itself. It flags; the boundaries (role, grants, approval, network) must hold when it says nothing, because an ordinary
 sentence can be an attack and no wording tells them apart.
 
-The text is read in every spelling that hides words (`spellings`), each reading is searched for phrasings (`rules`), and
-its sentences are weighed by a small linear model (`learned`). Signals count together only where they stand close to
-each other: a long page collects single words without meaning anything by them.
+The text is read in every spelling that hides words (`spellings`). Each reading, without its layout (`layout`), is
+searched for phrasings (`rules`), and its sentences are weighed by a small model (`learned`). Signals count together
+only where they stand close to each other: a long page collects single words without meaning anything by them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from toolcage.cleaning.injection import languages, learned, rules, spellings, unseen, wording
+from toolcage.cleaning.injection.layout import flowing
 from toolcage.cleaning.injection.signals import LONGEST_EXCERPT, SUSPECT_SCORE, Reading, Signal, Suspicion
 
 __all__ = ["SUSPECT_SCORE", "Signal", "Suspicion", "suspect"]
@@ -43,13 +44,14 @@ def suspect(text: str, model: learned.Model | None = None) -> Suspicion:
     seen: set[str] = set()
     for whole in spellings.readings(text):
         reading = _news(whole, seen) if whole.name in _LINE_BY_LINE else whole
-        signals = list(rules.search(reading))
+        flowed = Reading(name=reading.name, text=flowing(reading.text))
+        signals = list(rules.search(flowed))
         if reading.name not in _SAME_SENTENCES:
-            sentences = wording.sentences(reading.text)
+            sentences = wording.sentences(flowed.text)
             if reading.name in _AS_WRITTEN:
                 signals += _foreign(sentences)
                 signals += unseen.search(reading.text)
-            signals += learned.weigh(reading, model, sentences)
+            signals += learned.weigh(flowed, model, sentences)
         found = _together(reading.name, signals)
         if found.score > best.score:
             best = found

@@ -17,6 +17,7 @@ from operator import add, sub
 from typing import Final, TypeAlias
 
 from toolcage.cleaning.injection.concepts import concept
+from toolcage.cleaning.injection.wording import stems
 
 Told: TypeAlias = tuple[int, str]
 """Where a sentence begins, and the sentence."""
@@ -63,10 +64,13 @@ class Positives:
 
     def of_words(self, words: list[str]) -> list[float]:
         """Sums up to each word: features of one word and of pairs are counted where they begin."""
-        alone = map(self.alone.get, words, repeat(0.0))
+        alone = map({word: self._alone(word) for word in set(words)}.__getitem__, words)
         pairs = map(self.pairs.get, zip(words, [*words[1:], ""], strict=True), repeat(0.0))
         skips = map(self.skips.get, zip(words, [*words[2:], "", ""], strict=False), repeat(0.0))
         return [*accumulate(map(add, map(add, alone, pairs), skips), initial=0.0)]
+
+    def _alone(self, word: str) -> float:
+        return self.alone.get(word, 0.0) + sum([self.alone.get(stem, 0.0) for stem in stems([word])])
 
     def of_meanings(self, meant: list[str]) -> list[float]:
         """The same for meanings."""

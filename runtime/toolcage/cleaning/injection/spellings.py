@@ -35,7 +35,10 @@ _BASE64: Final = re.compile(
 )
 _HEX: Final = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :,]?|(?:\\x|0x)[0-9A-Fa-f]{2},? ?){10,}")
 _BINARY: Final = re.compile(r"(?<![0-9])(?:[01]{8}[ ,]?){6,}|(?<![0-9])(?:[01]{7}[ ,]){6,}[01]{7}")
-_PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}){4,}|(?<![\w+%])(?:\w{1,40}(?:%20|\+)){3,}\w{1,40}")
+_IN_URL: Final = r"[\w.~!*'(),-]"
+_PERCENT: Final = re.compile(
+    rf"(?<![\w.~!*'(),+%-])(?:{_IN_URL}{{0,40}}+(?:%[0-9A-Fa-f]{{2}}|\+)){{3,}}+{_IN_URL}{{0,40}}+"
+)
 _MORSE: Final = re.compile(r"(?:[.\-·–]{1,6}[ /|]{1,3}){10,}[.\-·–]{1,6}")
 _SPACED: Final = re.compile(r"(?:(?<!\w)[^\W_][ ._*\-|~]{1,6}){7,}[^\W_](?!\w)")
 _LEET_RUN: Final = re.compile(r"[a-z0-9@$!|+]{4,}")

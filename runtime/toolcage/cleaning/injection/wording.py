@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
 from toolcage.cleaning.injection.concepts import concepts
+from toolcage.cleaning.injection.layout import flowing
 
 _WHOLE: Final = 96 * 1024
 _LONGEST_SENTENCE: Final = 600
 _LONG_RUN: Final = 96
 _FAR: Final = 4
+_STEM: Final = 6
+_LONGEST_WITHOUT_STEM: Final = 7
 ASKING: Final = ("?", "\uff1f", "\u061f", "?\"", "?'")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # Burmese, Khmer, Lao and Thai write no spaces either, and words of several letters: meanings are looked for in them,
@@ -34,11 +37,16 @@ _TOKEN: Final = re.compile(
 )
 TOKEN_OR_MARK: Final = re.compile(rf"{_TOKEN.pattern}|[\0-\4]")
 WITHOUT_SPACES: Final = re.compile(rf"[{_WIDE.pattern[1:-1]}{_UNSPACED}]")
+# What of a tag is no text: its name, the names of its attributes, and quotation marks. What an attribute says is text.
+_NAME: Final = r"[\w:@.-]{1,40}"
+_ATTRIBUTES: Final = rf"(?:\s{{1,9}}{_NAME}(?:=[^\s\"'<>=]{{1,60}})?){{0,3}}\s{{0,9}}"
 # One class first, which the engine scans for fast, then a look back at what it was.
 _END: Final = re.compile(
-    r"[.!?;\u3002\uff01\uff1f\u0589\u0964\u06d4\u104b\u1362\u17d4\n\r|<\-&*\\\"={}\[\]#](?:(?<=[.!?;])\s+"
+    r"[.!?;\u3002\uff01\uff1f\u0589\u0964\u06d4\u104b\u1362\u17d4\n\r|<\-&*\\\"'={}\[\]#](?:(?<=[.!?;])\s+"
     r"|(?<=[\n\r|])[\n\r|]*|(?<=[\u3002\uff01\uff1f\u0589\u0964\u06d4\u104b\u1362\u17d4])"
-    r"|(?<=<)[^<>]{0,200}>|(?<=-)-+>?|(?<=&)lt;!?\s*|(?<=\*)/|(?<=\\)n|(?<=\")\s{0,3}[:,}\]]\s{0,3}\"?|(?<==)\""
+    rf"|(?<=<)(?:!--|\|[^<>|\n]{{0,60}}\|>|[/!?]?{_NAME}{_ATTRIBUTES}(?:[/?]?>|=\s{{0,9}}[\"']))"
+    rf"|(?<=[\"']){_ATTRIBUTES}(?:[/?]?>|(?<=[\w:@.-])=\s{{0,9}}[\"'])"
+    r"|(?<=-)-+>?|(?<=&)lt;!?\s*|(?<=\*)/|(?<=\\)n|(?<=\")\s{0,3}[:,}\]]\s{0,3}\"?|(?<==)[\"']"
     r"|(?<=[{}\[\]])|(?<=\s#)#*\s)"
 )
 _CLOSING: Final = frozenset(".!?;\u3002\uff01\uff1f\u0589\u0964\u06d4\u104b\u1362\u17d4")
@@ -76,9 +84,15 @@ def tokens(sentence: str) -> list[str]:
     return found
 
 
+def stems(words: Iterable[str]) -> list[str]:
+    """How each longer word begins: what its forms have in common."""
+    return [f"{word[:_STEM]}*" for word in words if len(word) > _LONGEST_WITHOUT_STEM]
+
+
 def features(words: list[str], sentence: str) -> set[str]:
-    """Words, pairs of neighbours, pairs with one word between; meanings, and pairs and triples of meanings in order."""
+    """Words, stems, pairs of neighbours and with one word between; meanings, pairs and triples of these in order."""
     made = set(words)
+    made.update(stems(words))
     made.update(map(" ".join, pairwise(words)))
     made.update(map(" _ ".join, zip(words, words[2:], strict=False)))
     meant = concepts(words, sentence)
@@ -98,7 +112,7 @@ def features(words: list[str], sentence: str) -> set[str]:
 
 
 def sentences(text: str) -> list[tuple[int, str]]:
-    """The sentences and lines of a text with where each begins; long ones are cut."""
+    """The sentences and lines of a text as it flows, with where each begins; long ones are cut."""
     found: list[tuple[int, str]] = []
     position = 0
     for match in _END.finditer(text):
@@ -124,8 +138,8 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 def weighed(text: str, found: list[tuple[int, str]] | None = None) -> list[tuple[int, str]]:
     """The sentences that count, where they begin, addresses as one mark each, without what they only report.
 
-    `found`: `sentences` of the text."""
-    found = sentences(text) if found is None else found
+    `found`: `sentences` of the text as it flows."""
+    found = sentences(flowing(text)) if found is None else found
     if len(text) > _WHOLE:
         found = [(position, sentence) for position, sentence in found if _TELLING.search(sentence)]
     if MAIL in text or LINK in text:
