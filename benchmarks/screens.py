@@ -15,6 +15,7 @@ import random
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,10 +135,12 @@ def _held_out_attacks(name: str) -> list[tuple[str, str]]:
 
 def _carried() -> dict[str, str]:
     """Of direct attacks that are flagged by themselves, how many are in each carrier."""
-    texts = [text for name in _OWN_ATTACKS if name.startswith("direct") for _, text in _held_out(name)]
-    alone = [text.replace("\n", " ") for text in texts if suspect(text.replace("\n", " ")).suspected]
+    found = [text for name in _OWN_ATTACKS if name.startswith("direct") for _, text in _held_out(name)]
+    texts = [text.replace("\n", " ") for text in found]
+    flags = [suspect(text).suspected for text in texts]
+    alone = [*compress(texts, flags)]
     return {
-        "alone": _share([suspect(text.replace("\n", " ")).suspected for text in texts]),
+        "alone": _share(flags),
         **{name: _share([suspect(carry(text)).suspected for text in alone]) for name, carry in CARRIERS.items()},
     }
 

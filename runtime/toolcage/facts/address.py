@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import quopri
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +33,10 @@ _ENCODED_BREAK: Final = (
 _STARTS_HEADER: Final = re.compile(
     rf"{_ENCODED_BREAK}{{1,4}}[A-Za-z][A-Za-z0-9-]{{0,40}}[ \t]?:|{_ENCODED_BREAK}{{3}}", re.IGNORECASE
 )
-_ENCODED_WORD: Final = re.compile(r"=\?[^?\s]{1,40}\?([bq])\?([^?\s]{0,400})\?=", re.IGNORECASE)
+# Whether they end or not: programs differ in where. A tab may stand in a header.
+_BASE64_WORD: Final = re.compile(r"=\?[^?]*+\?b\?([^?]*+)", re.IGNORECASE)
+_QUOTED_WORD: Final = re.compile(r"=\?[^?]*+\?q\?", re.IGNORECASE)
+_QUOTED_CONTROL: Final = re.compile("=(?:0[0-8a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f]|[\U000e0000-\U000e0fff]"
 )
@@ -105,18 +107,20 @@ def starts_header(value: str) -> bool:
     encoded word, an encoded line end before something like `Bcc:`. `C:\\new` and `%0A in URLs` are ordinary text."""
     if _CONTROL.search(value) or _STARTS_HEADER.search(value):
         return True
-    return any(_CONTROL.search(_decoded(*word.groups())) for word in _ENCODED_WORD.finditer(value))
+    quoted = _QUOTED_WORD.search(value)
+    if quoted is not None and _QUOTED_CONTROL.search(value, quoted.end()):
+        return True
+    return any(_may_hold_control(word[1]) for word in _BASE64_WORD.finditer(value))
 
 
-def _decoded(encoding: str, text: str) -> str:
-    if encoding.lower() == "q":
-        raw = quopri.decodestring(text.encode(errors="replace"), header=True)
-    else:
-        try:
-            raw = base64.b64decode(text + "=" * (-len(text) % 4))
-        except (binascii.Error, ValueError):
-            return ""
-    return "".join(chr(byte) for byte in raw if byte < 0x80)
+def _may_hold_control(text: str) -> bool:
+    """Whether base64 holds a control of ASCII, or cannot be decoded: others may decode it still. What stands behind
+    padding is read too, as some do."""
+    try:
+        raw = b"".join(base64.b64decode(part + "=" * (-len(part) % 4)) for part in re.split("[=\\s]+", text))
+    except (binascii.Error, ValueError):
+        return True
+    return _CONTROL.search("".join(chr(byte) for byte in raw if byte < 0x80)) is not None
 
 
 def _addresses(text: str) -> Iterator[Address]:

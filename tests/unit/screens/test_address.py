@@ -97,6 +97,13 @@ TWO_HEADERS = [
     "a%0d%0a%0d%0abody",
     "=?utf-8?q?a=0D=0ABcc:_x?=",
     "=?utf-8?b?eA0KQmNjOiBh?=",
+    "=?utf-8?b?eA0KQmNjO?=",
+    "=?utf-8?b?eA==DQpC?=",
+    f"=?utf-8?b?{'QUFB' * 200}DQpC?=",
+    "=?utf-8?b?eA0K QmNj?=",
+    f"=?utf-8?q?{'a' * 500}=0A_x?=",
+    "=?utf-8?q?a b=0D x?=",
+    "=?utf-8?q?what?_=0a_x?=",
     "a%00",
     "a" * 3000,
 ]
