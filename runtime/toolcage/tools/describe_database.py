@@ -69,6 +69,7 @@ class DescribeDatabase(Tool):
         "toolcage.tools.sql_answer",
         "toolcage.tools.sqlite_derived",
         "toolcage.tools.sqlite_reading",
+        "toolcage.tools.sqlite_rows",
         "toolcage.tools.sqlite_virtual",
     )
 

@@ -33,6 +33,7 @@ from toolcage.facts.sql_functions import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTION
 from toolcage.tools.base import ToolFailure
 from toolcage.tools.sql_answer import MAX_SQL_BYTES, first_word
 from toolcage.tools.sqlite_derived import derived_columns, excepted_columns, telling_pages
+from toolcage.tools.sqlite_rows import fold
 from toolcage.tools.sqlite_virtual import ASKED, Virtual, connect, virtual_tables
 
 MAX_CELL_BYTES = 1_000_000
@@ -428,12 +429,6 @@ def plain(error: BaseException) -> str:
     return str(error).strip().rstrip(".")[:300] or type(error).__name__
 
 
-def fold(name: str) -> str:
-    """A name as SQLite compares it: only ASCII letters have no case."""
-    return name.translate(_ASCII_LOWER)
-
-
-_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _ACTIONS = {
     sqlite3.SQLITE_ATTACH: "ATTACH",
     sqlite3.SQLITE_DETACH: "DETACH",

@@ -85,7 +85,7 @@ def quoted(name: str) -> str:
 
 
 def fold(name: str) -> str:
-    """A name as SQLite compares it."""
+    """A name as SQLite compares it: only ASCII letters have no case."""
     return name.translate(_ASCII_LOWER)
 
 

@@ -16,9 +16,10 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from toolcage.tools.sqlite_rows import OLDEST, fold, quoted
+
 ASKED = frozenset({"data_version", "page_size"})
 """PRAGMAs by which FTS5 and FTS4 see whether the file has changed, and how it is cut; they set nothing."""
-_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 @dataclass(frozen=True)
@@ -34,27 +35,32 @@ class Virtual:
 
 
 def virtual_tables(connection: sqlite3.Connection) -> Virtual:
-    """The virtual tables of the file. An engine before 3.37 tells none, and then none can be read."""
-    try:
-        rows = connection.execute("SELECT name, type FROM pragma_table_list WHERE schema = 'main'").fetchall()
-    except sqlite3.OperationalError:
-        return Virtual()
-    tables = frozenset(_fold(name) for name, kind in rows if kind == "virtual")
+    """The virtual tables of the file."""
+    if sqlite3.sqlite_version_info < OLDEST:
+        return _by_their_names(connection)
+    rows = connection.execute("SELECT name, type FROM pragma_table_list WHERE schema = 'main'").fetchall()
+    tables = frozenset(fold(name) for name, kind in rows if kind == "virtual")
     shadows = {}
-    for name in (_fold(name) for name, kind in rows if kind == "shadow"):
+    for name in (fold(name) for name, kind in rows if kind == "shadow"):
         owners = [table for table in tables if name.startswith(f"{table}_")]
         if owners:
             shadows[name] = max(owners, key=len)
     return Virtual(tables=tables, shadows=shadows)
 
 
+def _by_their_names(connection: sqlite3.Connection) -> Virtual:
+    """For an engine that does not tell what kind of table each one is: what is called like a part of a virtual table
+    may be one, and nobody reads through it."""
+    rows = connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'table'").fetchall()
+    tables = frozenset(fold(name) for name, sql in rows if str(sql).upper().startswith("CREATE VIRTUAL"))
+    names = (fold(name) for name, _ in rows)
+    prefixes = tuple(f"{table}_" for table in tables)
+    return Virtual(tables=tables, shadows={name: "" for name in names if name.startswith(prefixes)})
+
+
 def connect(connection: sqlite3.Connection, stored: Iterable[str]) -> None:
     """A first use of each, which the guard would refuse as a change of the schema. Names as stored."""
     for name in stored:
-        quoted = '"' + name.replace('"', '""') + '"'
         with contextlib.suppress(sqlite3.Error):  # a module that is not here: the caller's statement will say so
-            connection.execute(f"EXPLAIN SELECT * FROM main.{quoted}").fetchall()  # noqa: S608
+            connection.execute(f"EXPLAIN SELECT * FROM main.{quoted(name)}").fetchall()  # noqa: S608
 
-
-def _fold(name: str) -> str:
-    return name.translate(_ASCII_LOWER)

@@ -464,6 +464,20 @@ def test_a_virtual_table_outside_the_grant_or_with_an_excepted_column_is_closed(
     assert code_of(query, sql, **options) == "sql.not_granted"
 
 
+@pytest.mark.threat("R10")
+@pytest.mark.usefixtures("searched")
+@pytest.mark.parametrize("columns_except", [[], ["docs.body"]])
+@pytest.mark.parametrize(
+    "sql", ["SELECT c1 FROM docs_content", "SELECT hex(block) FROM docs_data", "SELECT title FROM docs"]
+)
+def test_an_engine_that_does_not_tell_kinds_of_tables_opens_none_that_may_be_part_of_a_virtual_one(
+    query: Query, monkeypatch: pytest.MonkeyPatch, sql: str, columns_except: list[str]
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    assert query("SELECT count(*) FROM customers", columns_except=columns_except)["row_count"] == 1
+    assert code_of(query, sql, columns_except=columns_except) == "sql.not_granted"
+
+
 @pytest.mark.usefixtures("searched")
 def test_a_shadow_table_that_the_policy_names_is_readable(query: Query) -> None:
     assert query("SELECT c0 FROM docs_content", tables=["docs_content"])["row_count"] == 2
