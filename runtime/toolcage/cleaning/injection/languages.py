@@ -24,35 +24,39 @@ _LITTLE: Final = {
     "pl": "i w na z się nie jest to że do jak co kto gdzie czy po dla od jaki jakie",
     "tr": "ve bir bu için ile ne kim nasıl nerede mi mı de da çok olan daha",
 }  # fmt: skip
-_SHARED: Final = frozenset(
-    (
-        "a",
-        "as",
-        "do",
-        "no",
-        "in",
-        "die",
-        "was",
-        "des",
-        "on",
-        "i",
-        "per",
-        "is",
-        "an",
-        "or",
-        "for",
-        "come",
-        "son",
-        "me",
-        "que",
-        "we",
-    )
-)
+_QUESTIONS: Final = {
+    "en": "who whom whose what when where why which how",
+    "de": "wer wem wessen wann warum wieso weshalb woher wohin welche welcher welches wieviel wie wo",
+    "fr": "qui quand pourquoi où comment combien quel quelle quels quelles",
+    "es": "quién quiénes cuándo cuánto cuánta cuántos cuántas dónde cómo cuál cuáles qué",
+    "it": "chi quando perché dove quanto quanti quante quale quali come",
+    "pt": "quem quando quanto quantos quantas onde qual quais porquê como",
+    "nl": "wie wanneer waarom waar hoe hoeveel welke",
+    "pl": "kto kiedy dlaczego gdzie jak ile który która które",
+    "cs": "kdo kdy proč kde jak kolik který která které",
+    "tr": "nasıl nerede neden niçin hangi kaç",
+    "sv": "vem när varför hur vilken vilket vad",
+    "da": "hvem hvornår hvorfor hvor hvordan hvilken hvilket hvad",
+    "no": "hvem når hvorfor hvor hvordan hvilken hvilket hva",
+    "fi": "kuka missä miten milloin miksi kuinka montako",
+    "hu": "hol mikor miért hogyan hány melyik kicsoda",
+    "ro": "cine când unde cum cât câte",
+    "vi": "nào đâu sao",
+    "id": "siapa kapan mengapa dimana bagaimana berapa",
+}  # fmt: skip
+"""Words that ask: where one stands in a question, it counts as much as two little ones."""
+_SHARED: Final = frozenset({
+    "a", "as", "do", "no", "in", "die", "was", "des", "on", "i", "per", "is", "an", "or", "for", "come", "son", "me", "que", "we",
+})  # fmt: skip
 _OF: Final[dict[str, tuple[str, ...]]] = {}
 for _language, _words in _LITTLE.items():
     for _word in _words.split():
         if _language == "en" or _word not in _SHARED:
             _OF[_word] = (*_OF.get(_word, ()), _language)
+_ASKING: Final[dict[str, tuple[str, ...]]] = {}
+for _language, _words in _QUESTIONS.items():
+    for _word in _words.split():
+        _ASKING[_word] = (*_ASKING.get(_word, ()), _language)
 _KANA: Final = re.compile("[\u3040-\u30ff]")
 _JAPANESE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _SCRIPTS: Final = (
@@ -61,80 +65,69 @@ _SCRIPTS: Final = (
     ("arabic", re.compile("[\u0600-\u06ff]")), ("hebrew", re.compile("[\u0590-\u05ff]")),
     ("devanagari", re.compile("[\u0900-\u097f]")), ("thai", re.compile("[\u0e00-\u0e7f]")),
 )  # fmt: skip
-_ASKS: Final = re.compile("[?;\uff1f\u061f]")
+_ASKED: Final = re.compile("[?\uff1f\u061f][\\s\"'\u201d\u00bb)\\]]*$")
+_WORD: Final = re.compile(r"[^\W\d_]+")
 _LEAST_WORDS: Final = 3
+_LEAST_VOTES: Final = 2
+_LONGEST_END: Final = 12
 _LEAST_AROUND: Final = 2
+_UNCLEAR: Final[frozenset[str]] = frozenset()
 _MOST_FOREIGN: Final = 0.4
 _LEAST_SHARE: Final = 0.6
 
 
-def language(sentence: str, words: Iterable[str]) -> str | None:
-    """A name for the script, or for the language whose little words stand in the sentence; None where it is unclear."""
+def spoken_in(sentence: str, words: Iterable[str]) -> frozenset[str]:
+    """What the sentence may be in: a script, or the languages that its little words speak for; none where it is unclear.
+
+    A language with half as many votes as the first may be it too: so of a sentence that quotes another."""
     if not sentence.isascii():
         letters = sum(map(str.isalpha, sentence))
         japanese = _KANA.search(sentence) is not None  # and then its Han letters are Japanese too
         for name, pattern in _SCRIPTS:
             found = len((_JAPANESE if japanese and name == "kana" else pattern).findall(sentence))
             if found >= 4 and 2 * found > letters:
-                return name
-    votes: dict[str, int] = {}
-    for languages in filter(None, map(_OF.get, words)):
-        for name in languages:
-            votes[name] = votes.get(name, 0) + 1
-    if not votes:
-        return None
-    most = max(votes.values())
-    first, *others = [name for name, count in votes.items() if count == most]
-    return first if most > 1 and not others else None
+                return frozenset((name,))
+    asks = _asks(sentence)
+    votes: Counter[str] = Counter()
+    for word in words:
+        votes.update(_OF.get(word, ()))
+        if asks and word in _ASKING:
+            votes.update({name: 2 - (name in _OF.get(word, ())) for name in _ASKING[word]})
+    most = max(votes.values(), default=0)
+    if most < _LEAST_VOTES:
+        return _UNCLEAR
+    return frozenset(name for name, count in votes.items() if 2 * count >= most)
 
 
 def foreign_question(sentences: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
     """The first sentence that asks something in a language that nearly nothing else of the text is in."""
-    judged = [(position, sentence, words) for position, sentence in sentences if (words := _enough(sentence))]
+    told = list(sentences)
     asking = [
         (position, sentence, spoken)
-        for position, sentence, words in judged
-        if _ASKS.search(sentence) and (spoken := _spoken(sentence, words)) and (spoken == "greek" or _asks(sentence))
+        for position, sentence in told
+        if (asks := _asks(sentence)) or ";" in sentence
+        if (spoken := _spoken(sentence)) and (asks or "greek" in spoken)  # which asks with a semicolon
     ]
     if not asking:
         return None
-    around = _counted(judged, {spoken for _, _, spoken in asking})
-    total = sum(around.values())
-    if not around or max(around.values()) < _LEAST_SHARE * total:  # a text of many languages has no foreign one
+    around = [spoken for _, sentence in told if (spoken := _spoken(sentence))]
+    most = max(Counter(name for spoken in around for name in spoken).values())
+    if most < _LEAST_SHARE * len(around):  # a text of many languages has no foreign one
         return None
     for position, sentence, spoken in asking:
-        if total - around[spoken] >= _LEAST_AROUND and around[spoken] <= _MOST_FOREIGN * total:
+        alike = sum(not spoken.isdisjoint(other) for other in around)
+        if len(around) - alike >= _LEAST_AROUND and alike <= _MOST_FOREIGN * len(around):
             return position, sentence
     return None
 
 
-def _enough(sentence: str) -> list[str]:
-    """The words of a sentence that is long enough to be told a language of."""
-    words = sentence.lower().split()
-    if len(words) >= _LEAST_WORDS or (not sentence.isascii() and any(p.search(sentence) for _, p in _SCRIPTS[:3])):
-        return words
-    return []
+def _spoken(sentence: str) -> frozenset[str]:
+    """`spoken_in`, where the sentence is long enough to be told a language of."""
+    words = _WORD.findall(sentence.lower())
+    if len(words) < _LEAST_WORDS and (sentence.isascii() or not any(p.search(sentence) for _, p in _SCRIPTS[:3])):
+        return _UNCLEAR
+    return spoken_in(sentence, words)
 
 
 def _asks(sentence: str) -> bool:
-    return "?" in sentence or "\uff1f" in sentence or "\u061f" in sentence
-
-
-def _spoken(sentence: str, words: list[str]) -> str | None:
-    return language(sentence, [word.strip(".,:;!?\"'()¿¡") for word in words])
-
-
-def _counted(judged: list[tuple[int, str, list[str]]], asked: set[str]) -> Counter[str]:
-    """How many sentences are in which language; none at all once every language that is asked in is a common one."""
-    around: Counter[str] = Counter()
-    common = _MOST_FOREIGN * len(judged)
-    for _, sentence, words in judged:
-        spoken = _spoken(sentence, words)
-        if spoken is None:
-            continue
-        around[spoken] += 1
-        if spoken in asked and around[spoken] > common:
-            asked = asked - {spoken}
-            if not asked:
-                return Counter()
-    return around
+    return _ASKED.search(sentence[-_LONGEST_END:]) is not None
