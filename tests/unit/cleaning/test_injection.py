@@ -105,6 +105,7 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "base64 twice": lambda t: base64.b64encode(base64.b64encode(t.encode())).decode(),
     "hexadecimal": lambda t: t.encode().hex(" "),
     "binary": lambda t: " ".join(f"{byte:08b}" for byte in t.encode()),
+    "decimal": lambda t: " ".join(str(byte) for byte in t.encode()),
     "percent": lambda t: "".join(f"%{byte:02x}" for byte in t.encode()),
     "reversed": lambda t: t[::-1],
     "entities": lambda t: "".join(f"&#{ord(c)};" for c in t),

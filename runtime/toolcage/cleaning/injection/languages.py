@@ -89,7 +89,7 @@ def spoken_in(sentence: str, words: Iterable[str]) -> frozenset[str]:
                 return frozenset((name,))
     asks = _asks(sentence)
     votes: Counter[str] = Counter()
-    for word in words:
+    for word in set(words):
         votes.update(_OF.get(word, ()))
         if asks and word in _ASKING:
             votes.update({name: 2 - (name in _OF.get(word, ())) for name in _ASKING[word]})

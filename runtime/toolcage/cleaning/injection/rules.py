@@ -43,9 +43,14 @@ _ASKED_FOR = (
 _MODEL = (
     r"(?:ai|a\.i\.|llms?|(?:large )?language models?|chat ?bots?|assistants?|gpt|chatgpt|claude|gemini|copilot|agents?)"
 )
-
-_MATTER: Final = (
-    r"function|code|re.?sum.|web ?page|page|table|document|email|article|text|data|content|results?|question|request|task|user"
+_GAP = r"[^\w.!?\n]{1,3}"
+_LEAVE = (
+    r"(?:ignor(?:e|ing)|disregard(?:ing)?|forget(?:ting)?(?: about)?|skip(?:ping)?|overlook|(?:set|put|setting|putting) aside|leav(?:e|ing) (?:out|aside)"
+    r"|pay no (?:heed|attention) to|take no notice of|never mind|(?:do not|don't) (?:mind|read|use|follow))"
+)
+_SAY = (
+    r"(?:state|say|write|answer|reply|respond|report|claim|conclude|declare|assert|announce|print|output|put down"
+    r"|tell (?:\w{1,16} ){1,4}?|inform (?:\w{1,16} ){1,3}?)"
 )
 
 _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
@@ -66,21 +71,45 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      r"your (?:\w{1,12} ){0,2}?(?:rules|instructions|guidelines|restrictions|prompt|task)\b[^.\n]{0,30}\b(?:no longer (?:apply|valid|count)|outdated|void|cancell?ed|suspended|lifted|replaced)|you (?:do not|don't|no longer) (?:need|have) to follow (?:your|any|the)\b[^.\n]{0,16}(?:rules|guidelines|instructions|polic)"
      r"|you (?:are|have been) (?:no longer|not) bound by|you have no rules"),
     ("override", 1.0, "regardless", rf"regardless of what you were|regardless of{_W}{{0,2}}\W{{1,3}}(?:previous|prior|earlier|other){_W}{{0,1}}\W{{1,3}}{_ORDERS}"),
-    ("override", 0.8, "ignor|disregard|forget|instead of",
-     rf"(?:ignore|disregard|forget(?: about)?)\W{{1,3}}(?:the|this|that|all|any)\W{{1,3}}(?:\w{{1,20}}\W{{1,3}}){{0,2}}?(?:{_MATTER}|file)"
-     r"\b[^.!?\n]{0,40}?\W(?:and|just|instead|then|but|the)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?(?:state|say|write|print|output|reply"
-     r"|respond|answer|tell|sum|return|report|claim|conclude|send|do)\b"),
-    ("override", 1.0, "ignor|disregard|forget",
-     rf"(?:ignore|disregard|forget(?: about)?)\W{{1,3}}(?:the|this|that)\W{{1,3}}(?:\w{{1,20}}\W{{1,3}}){{0,2}}?(?:{_MATTER})"
-     r"\b[^.!?\n]{0,30}?\W(?:and|just|instead|then|but)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?"
-     r"(?:state|say|write|print|output|reply|respond|answer|tell|report|claim|conclude)\b(?:\s{0,2}:|\s{1,2}[\"\u201c'\u2018]|\s{1,2}that\b)"),
-    ("override", 1.0, "ignor|oubli|vergiss|vergess|olvid|dimentic|esque",
-     r"(?:ignore[zr]?|ignor(?:a|en|ate)|ignorier(?:e|en sie|t)|oublie[zr]?|vergiss|vergessen sie|olvid(?:a|e|en)|dimentica(?:te)?|esque[cç]a)\W{1,3}"
-     r"(?:l['\u2019]|(?:la|le|les|cett?e?|den|die|das|diesen?|dieses|el|los|las|est[aeo]s?|il|lo|gli|quest[aeo]|[oa]s?|ess[ae])\W{1,3})"
-     r"(?:fonction|code|page|tableau|document|texte|courriel|e-?mail|question|demande|tâche|funktion|seite|tabelle|dokument|text|frage|aufgabe"
-     r"|función|código|página|tabla|documento|texto|correo|pregunta|tarea|funzione|codice|pagina|tabella|testo|domanda|compito|função|tabela|pergunta|tarefa)"
-     r"\b[^.!?\n]{0,40}?\W(?:et|und|y|e)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?(?:di(?:s|tes|ga|gan|te|ci)?|indique[zr]?|indica|réponde?[zs]|écri[sv]\w{0,2}|affirme[zr]?"
-     r"|sage?|schreibe?|antworte|gibt?|respond[ae]n?|escrib[ae]|rispond[ia]|scriv[ia]|escreva|afirme)\b\W{1,3}(?:que|che|dass)\b"),
+    ("override", 1.0, "ignor|disregard|forget|skip|overlook|aside|leave out|leaving out|heed|attention to|notice of|never mind|do not |don't ",
+     rf"\b{_LEAVE}{_GAP}(?:\w{{1,20}}['\u2019]?{_GAP}){{1,6}}?(?:and|just|instead|then|but|simply){_GAP}(?!(?:if|you|we|they|i|he|she|when)\b)(?:\w{{1,12}}{_GAP}){{0,2}}?"
+     rf"{_SAY}(?: ?(?:instead|only|just|simply))?(?:\s{{0,2}}:|\s{{0,2}}[\"\u201c'\u2018]|\s{{0,2}}that\b)"),
+    ("override", 0.8, "ignor|disregard|forget|skip|overlook|aside|leave out|leaving out|heed|attention to|notice of|never mind|do not |don't ",
+     rf"\b{_LEAVE}{_GAP}(?:the|this|that|these|those|all){_GAP}(?:\w{{1,20}}['\u2019]?{_GAP}){{1,4}}?(?:and|just|instead|then|but|simply)"
+     rf"{_GAP}(?!(?:if|you|we|they|i|he|she|when)\b)(?:\w{{1,12}}{_GAP}){{0,2}}?{_SAY}\b"),
+    ("override", 1.0, "ignor|disregard|forget|skip|overlook|aside|leave out|heed|attention to|notice of|never mind",
+     rf"\b{_LEAVE}{_GAP}(?:the|this|that|these|those|all){_GAP}(?:\w{{1,20}}['\u2019]?{_GAP}){{0,2}}\w{{1,20}}\s?[.;:!]\s{{1,2}}(?:just |simply |instead,? |only |please )?"
+     rf"{_SAY}(?:\s{{0,2}}:|\s{{0,2}}[\"\u201c]|\s{{1,2}}(?:that|it|there|instead)\b)"),
+    ("override", 1.0, "ignor|vergiss|vergess|missacht|beacht|übersp", r"\b(?:ignorier(?:e|en sie)|vergiss|vergessen sie|missachten? sie|beachten? sie|überspring(?:e|en sie))\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,70}?\W(?:und|sondern)\W{1,3}"
+     r"(?:\w{1,12}\W{1,3}){0,3}?(?:sag\w{0,3}|schreib\w*|antwort\w*|behaupt\w*|gib|geben sie|nenn\w*|teil\w* \w+ mit|meld\w*|berichte\w*)\b"),
+    ("override", 1.0, "ignore|oubli|néglig|pas compte|abstraction|de côté",
+     r"\b(?:ignore[zr]?|oublie[zr]?|négligez?|ne ten\w+ pas compte|ne tien\w+ pas compte|fai(?:s|tes) abstraction|laisse[zr]? de côté)\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,70}?(?:\bet|\bpuis)\W{1,3}"
+     r"(?:\w{1,12}\W{1,3}){0,2}?(?:dis|dites|répond\w*|écri(?:s|vez|re)|affirme\w*|indique\w*|concl\w+|déclare[zr]?|annonce[zr]?)\b"),
+    ("override", 1.0, "ignor|olvid|no hag|prescind|omit|por alto",
+     r"\b(?:ignor(?:a|e|en|ad)|olvid(?:a|e|en|ad)|no hag\w+ caso|prescind(?:e|a|an)|omit(?:e|a|an)|pas[ae]n? por alto)\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,70}?\by\W{1,3}"
+     r"(?:\w{1,12}\W{1,3}){0,2}?(?:di|diga[ns]?|respond[ea]n?|contest[ae]n?|escrib[ea]n?|afirm[ae]n?|indi(?:ca|que|quen)|concluy[ea]n?|declar[ae]n?)\b"),
+    ("override", 1.0, "ignor|dimentic|trascur|lascia|non consider|non tener",
+     r"\b(?:ignor(?:a|i|ate|are)|dimentica(?:te|re)?|trascura(?:te|re)?|lascia(?:te)? (?:stare|perdere)|non (?:considera\w*|tener\w*))\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,70}?\bed?\W{1,3}"
+     r"(?:\w{1,12}\W{1,3}){0,2}?(?:di['\u2019]|dica|dite|rispond[ia]\w{0,2}|scriv[ia]\w{0,2}|afferm[ai]\w{0,2}|indic[ha]\w{0,3}|concludi|dichiara)"),
+    ("override", 1.0, "ignor|esque|desconsider|desprez|não lev|não consider",
+     r"\b(?:ignor(?:e|a|em)|esque[cç]a[ms]?|desconsider(?:e|a|em)|desprez(?:e|a|em)|não (?:leve|considere)\w*)\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,70}?\be\W{1,3}"
+     r"(?:\w{1,12}\W{1,3}){0,2}?(?:diga[m]?|respond[ae]m?|escrev[ae]m?|afirm[ae]m?|indique[m]?|conclua[m]?|declare[m]?|informe[m]?)\b"),
+    ("override", 1.0, "negeer|vergeet|zignoruj|ignoruj|zapom|pomiń|pomij|ignorer|glöm|glem|bort fr|yok say|görmezden|unut|abaikan|lupakan|bỏ qua|hãy quên|phớt lờ",
+     r"\b(?:negeer|vergeet)\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,60}?\ben (?:\w{1,12} ){0,2}?(?:zeg|schrijf|antwoord|beweer|meld)\b"
+     r"|\b(?:z?ignoruj\w*|zapom(?:nij|eň)\w*|pomiń\w*|pomij\w*)\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,60}?\b(?:i|oraz|a) (?:\w{1,12} ){0,2}?(?:napisz\w*|powiedz\w*|odpowiedz\w*|stwierdź\w*|podaj\w*|napiš\w*|řekni\w*|odpověz\w*|uveď\w*)"
+     r"|\b(?:ignorera?|glöm|glem|se bort fr(?:ån|a))\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,60}?\b(?:och|og) (?:\w{1,12} ){0,2}?(?:säg|si|sig|skriv|svara?|påstå)\b"
+     r"|\b(?:yok say|görmezden gel|unut)(?:[ıiu]n(?:[ıiu]z)?)?\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{0,70}?\b(?:söyle(?:yin)?|yaz(?:ın)?|cevap ver(?:in)?|yanıtla(?:yın)?|belirt(?:in)?)\b"
+     r"|\b(?:abaikan|lupakan)\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,60}?\b(?:dan|lalu) (?:\w{1,12} ){0,2}?(?:katakan|tulis\w*|jawab\w*|sebutkan|nyatakan)\b"
+     r"|\b(?:bỏ qua|hãy quên|phớt lờ)\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,60}?\b(?:và|rồi|hãy) (?:\w{1,8} ){0,2}?(?:nói|viết|trả lời|ghi|báo)\b"),
+    ("override", 1.0, "игнорир|забудь|внимания|ігноруй|αγνο|ξέχνα|ξεχάστε|忽略|无视|無視|不要理会|忘记|忘掉|不用管|忘れ|무시|잊|تجاهل|انس|अनदेखा|नज़रअंदाज़|भूल|התעלם|שכח",
+     r"(?:игнорир\w+|забудь\w*|не обращай\w* внимания|ігноруй\w*)\b[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,70}?(?:\bи|\bі|\bй|\bта|,) (?:\w{1,12} ){0,2}?(?:скажи\w*|напиши\w*|ответь\w*|укажи\w*|сообщи\w*|утверждай\w*|заяви\w*|відповідай\w*)"
+     r"|(?:αγνόησε|αγνοήστε|ξέχνα|ξεχάστε)\b[^.!;\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,70}?\bκαι (?:\w{1,12} ){0,2}?(?:πες|πείτε|γράψε|γράψτε|απάντησε|απαντήστε|δήλωσε)"
+     r"|(?:忽略|无视|無視|不要理会|忘记|忘掉|不用管)[^。！？\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{1,30}?(?:并且?|並且?|而|且|然后|直接|只|请|請|就)(?:说|說|写|寫|回答|回复|回覆|声称|聲稱|指出|输出|輸出|告诉|告訴|表示)"
+     r"|(?:無視|忘れ)[^。！？\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{1,30}?(?:書い|言っ|答え|述べ|伝え|出力し|主張し|結論づけ)(?:て|ろ|なさい)"
+     r"|(?:무시|잊)[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{1,40}?(?:말하|말해|쓰세|쓰라|써|답하|답해|적어|적으|출력|알려|대답)"
+     r"|(?:تجاهل|انس)\w*[^.!؟\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,60}?\s(?:وقل|واكتب|وأجب|واذكر|وأخبر|ثم قل|وصرح)"
+     r"|(?:अनदेखा|नज़रअंदाज़|भूल)[^।!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,60}?(?:कहो|कहें|लिखो|लिखें|बताओ|बताएं|बताएँ|उत्तर)"
+     r"|(?:התעלם|התעלמו|שכח|שכחו)[^.!?\n\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d]{2,60}?\s(?:ואמור|ואמרו|וכתוב|וכתבו|וענה|וענו|תגיד)"),
     ("override", 0.7, "supersede|override|overrule|take precedence|takes precedence|replaces all",
      rf"(?:supersedes?|overrid(?:es?|ing)|overrules?|takes? precedence over|replaces? all){_W}{{0,4}}?\W{{1,3}}{_OLD}?{_W}{{0,2}}?\W{{1,3}}{_ORDERS}"),
     ("override", 0.8, "new instruction|new task|new directive|new order|updated instruction|real instruction|actual instruction|"
@@ -159,6 +188,9 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
      r"(?:respond|answer|reply|speak|write) (?:only )?as (?!soon|far|much|many|long|well|quickly|possible|follows|a result|usual|if (?!you)|it\b|they\b|he\b)\w{2,20}\b|(?:i want you to|you will|you are going to|please) (?:act|play|pretend|roleplay)\b|play the role of|play (?:2|two) characters|(?:two|2) (?:different )?(?:responses|answers|ways)\b[^.\n]{0,60}(?:as|with|normal|first|one)"),
     ("jailbreak", 0.6, "chatgpt|openai|gpt", r"(?:chatgpt|openai|gpt)[^.\n]{0,80}(?:pretend|persona|character|evil|ignore|bypass|illegal|refus"
      r"|unethical|restriction|guideline|policy|policies)"),
+    ("system_mode", 1.0, "mode|override|directive|console|operator",
+     r"[<\[*({]{1,3}\s?[^<>\[\]\n]{0,50}\b(?:mode|override|directive|console|operator)\b[^<>\[\]\n]{0,40}[>\]*)}]{1,3}[\s:,.-]{0,4}(?:please |now )?"
+     r"(?:display|print|tell|output|state|say|answer|show|write|send|reveal|list|reply|respond|give|inform|advise|delete|forget|ignore|disregard)\b"),
     ("system_mode", 0.8, " mode|mode>|mode]|mode ",
      r"(?:<|\[|\b(?:now )?(?:enter(?:ing)?|initiat(?:e|ing)|activat(?:e|ing|ed)|switch(?:ing)? to)\b[^.\n]{0,20}?['\"\u2018\u201c]?)"
      r"\s?(?:now entering )?(?:\w{1,20}\W){0,3}?(?:system|override|debug|root|god|maintenance|admin(?:istrator)?|developer|security"
@@ -228,6 +260,17 @@ _TABLE: Final[tuple[tuple[str, float, str, str], ...]] = (
     ("dictates_answer", 0.6, "the output could be|we might|we could|the output is|the sum of",
      r"(?:in a (?:\w{1,16} )?(?:world|universe|reality|scenario)|imagine|suppose|hypothetical(?:ly)?|let's (?:assume|imagine|pretend|say)|if we were to|for the purpose of|to make this)\b[^.!?\n]{0,110}"
      r"(?:the (?:output|answer|sum|capital|result|conclusion)\b[^.\n]{0,30}\b(?:is|could be|would be|be)|we (?:might|could|would|ignore|state|say)|admit|might state|might say)"),
+    ("dictates_answer", 1.0, "might|could|would| may |'d |’d ",
+     r"\b(?:in|on|under) (?:an?|another|some) [^.!?\n]{2,80}?\b(?:where|in which|whose|wherein|of|without)\b[^.!?\n]{2,90}?[,:]? ?"
+     r"(?:one|we|you|people|i|they|it|somebody|the \w{1,16}(?: \w{1,16})?)(?:['\u2019]d| (?:might|could|would|may))(?: \w{1,12}){0,2}? (?:say|state|claim|conclude|answer|write|report|tell|name|admit)\b"),
+    ("dictates_answer", 1.0, "might|could|would| may ",
+     r"\b(?:in|on|under) (?:an?|another|some) [^.!?\n]{2,80}?\b(?:where|in which|whose|wherein|without|that|of)\b[^.!?\n]{2,90}?[,:] ?(?:the|its|his|her) "
+     r"(?:answer|total|sum|result|conclusion|output|capital|price|reply|name|year|number|winner|score|summary|value|verdict|steps?|date|age|count)"
+     r"[^.!?\n]{0,24}? (?:might|could|would|may) (?:\w{1,10} )?be\b"),
+    ("dictates_answer", 1.0, "hypothetically|in theory|theoretically|suppos|assum|imagin|let's|let us|picture|consider a|what if|were we to|if we were|if one",
+     r"\b(?:hypothetically|in theory|theoretically|suppos(?:e|ing)|assum(?:e|ing)|imagin(?:e|ing)|let's|let us|picture|consider a|what if|were we to|if we were to|if one)\b[^.!?\n]{0,90}"
+     r"\b(?:ignor\w*|leav(?:e|ing)|left|skip\w*|set(?:ting)? aside|disregard\w*|forg[eo]t\w*|(?:did|do)(?:n't| not) (?:count|matter)|dropp?\w*)\b"
+     r"[^.!?\n]{0,90}?\b(?:and|,|then|would|could|might|we'd)\W{1,3}(?:\w{1,12}\W{1,3}){0,3}?(?:say|said|stated?|write|wrote|answer(?:ed)?|repl(?:y|ied)|report(?:ed)?|conclude[d]?|claim(?:ed)?)\b"),
     ("imagined_world", 1.0, "hypothetical", r"(?:just )?(?:for|as) a (?:purely )?hypothetical\b[^.\n]{0,40}(?:what (?:is|are|would)|how|could|can|would|tell|explain|do)\b|hypothetically(?: speaking)?,? (?:what (?:is|are) your|could you|can you|would you|tell)"),
     ("dictates_answer", 1.0, "world|universe|reality|kingdom|land where|suppose we|if we were|let's admit|admit to|dream",
      r"(?:in an? (?:\w{1,16} ){0,3}?(?:world|universe|reality|kingdom|dream|dimension|land)\b|suppose we were|if we were)[^.!?\n]{0,120}"
@@ -354,7 +397,8 @@ _REPEATED: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[a-z]{2,}")
 _CIPHERS: Final = frozenset({"caesar", "atbash", "reversed", "morse"})
-_ENCODED: Final = _CIPHERS | {"base64", "hexadecimal", "binary"}
+_OF_MACHINES: Final = frozenset({"base64", "hexadecimal"})
+_ENCODED: Final = _CIPHERS | _OF_MACHINES | {"binary", "decimal"}
 _REQUEST: Final = re.compile(r"\b(?:give|tell|what|ignore|say|print|write|send|repeat|show|answer)\b")
 
 
@@ -477,7 +521,9 @@ def _shapes(reading: Reading) -> Iterator[Signal]:
     """What is seen by form and not by words."""
     text = reading.text
     if reading.name in _ENCODED and len(_WORD.findall(text)) > 3:
-        weight = 0.6 if reading.name in _CIPHERS else 0.5
+        # Mails and tokens are in base64 and hexadecimal; nobody asks for something in bits or a cipher but to hide it.
+        asks = reading.name not in _OF_MACHINES and _REQUEST.search(text) is not None
+        weight = 1.0 if asks else 0.6 if reading.name in _CIPHERS else 0.5
         yield Signal(name="encoded", weight=weight, excerpt=text[:LONGEST_EXCERPT])
     if reading.name == "spaced":
         match = _SQUEEZED.search(text.replace(" ", ""))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import unescape
@@ -35,6 +36,8 @@ _BASE64: Final = re.compile(
 )
 _HEX: Final = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :,]?|(?:\\x|0x)[0-9A-Fa-f]{2},? ?){10,}")
 _BINARY: Final = re.compile(r"(?<![0-9])(?:[01]{8}[ ,]?){6,}|(?<![0-9])(?:[01]{7}[ ,]){6,}[01]{7}")
+_CODE_POINT: Final = "(?:3[2-9]|[4-9][0-9]|1[01][0-9]|12[0-6])"
+_DECIMAL: Final = re.compile(rf"(?<![0-9.])(?:{_CODE_POINT}[ ,]{{1,2}}){{9,}}{_CODE_POINT}(?![0-9.])")
 _IN_URL: Final = r"[\w.~!*'(),-]"
 _PERCENT: Final = re.compile(
     rf"(?<![\w.~!*'(),+%-])(?:{_IN_URL}{{0,40}}+(?:%[0-9A-Fa-f]{{2}}|\+)){{3,}}+{_IN_URL}{{0,40}}+"
@@ -44,22 +47,27 @@ _SPACED: Final = re.compile(r"(?:(?<!\w)[^\W_][ ._*\-|~]{1,6}){7,}[^\W_](?!\w)")
 _LEET_RUN: Final = re.compile(r"[a-z0-9@$!|+]{4,}")
 _LEET: Final = re.compile(r"(?=[a-z]{0,19}[013457@$!|+])(?=[0-9@$!|+]{0,19}[a-z])[a-z013457@$!|+]{4,20}")
 _LEET_TABLES: Final = (str.maketrans("013457@$!|+", "oieastasilt"), str.maketrans("013457@$!|+", "oleastasllt"))
-_WORDS: Final = re.compile(r"[a-z]{5,16}")
+_WORDS: Final = re.compile(r"[a-z]{3,16}")
 _READABLE: Final = re.compile(r"[^\W\d_]{2,}")
 
 # Words that an attack can hardly do without and that a cipher leaves whole.
 _TELLING_WORDS: Final = """
     ignore ignoring disregard instructions instruction previous password system prompt assistant override forget
-    reveal secret commands directives
+    reveal secret commands directives overlook
 """
+# The commonest words: three of them in one shift are no chance.
+_COMMON_WORDS: Final = ("the", "and", "that", "this", "with", "say", "tell", "write", "state", "answer", "only", "you")
+_FEWEST_COMMON: Final = 3
 _TELLING: Final = tuple(_TELLING_WORDS.split())
 _REVERSED: Final = frozenset(word[::-1] for word in _TELLING if len(word) > 5)
-_SHIFTED: Final = {
-    "".join(chr((ord(c) - 97 + shift) % 26 + 97) for c in word): shift
-    for shift in range(1, 26)
-    for word in _TELLING
-    if len(word) > 5
-}
+
+
+def _shifted(word: str, shift: int) -> str:
+    return "".join(chr((ord(c) - 97 + shift) % 26 + 97) for c in word)
+
+
+_SHIFTED: Final = {_shifted(word, shift): shift for shift in range(1, 26) for word in _TELLING if len(word) > 5}
+_SHIFTED_COMMON: Final = {_shifted(word, shift): shift for shift in range(1, 26) for word in _COMMON_WORDS}
 _ATBASH: Final = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA"
 )
@@ -174,12 +182,19 @@ def _decoded(text: str) -> Iterator[tuple[str, str]]:
             yield "percent", "\n".join(found[:_MOST_PIECES])
     lowered = text.lower()
     words = set(_WORDS.findall(lowered))
-    for shift in {_SHIFTED[word] for word in words & _SHIFTED.keys()}:
+    for shift in _shifts(words):
         yield "caesar", _unshifted(lowered, shift)
     if words & _REVERSED:
         yield "reversed", lowered[::-1]
     if words & _ATBASHED:
         yield "atbash", lowered.translate(_ATBASH)
+
+
+def _shifts(words: set[str]) -> set[int]:
+    """By how many letters some of these words seem to be moved."""
+    common = Counter(_SHIFTED_COMMON[word] for word in words & _SHIFTED_COMMON.keys())
+    shifts = {_SHIFTED[word] for word in words & _SHIFTED.keys()}
+    return shifts | {shift for shift, count in common.items() if count >= _FEWEST_COMMON}
 
 
 def _written(text: str, image: bytes, code: _Code) -> Iterator[str]:
@@ -236,6 +251,10 @@ def _from_binary(piece: str) -> str:
     return _text_of(bytes(int(group, 2) for group in groups))
 
 
+def _from_decimal(piece: str) -> str:
+    return _text_of(bytes(map(int, re.findall(r"[0-9]+", piece))))
+
+
 def _from_morse(piece: str) -> str:
     words = re.split(r" ?/ ?|\||   ", piece.replace("·", ".").replace("–", "-"))
     return " ".join("".join(_MORSE_LETTERS.get(letter, "") for letter in word.split()) for word in words)
@@ -262,6 +281,7 @@ _CODES: Final = tuple(
         ("base64", _from_base64, _BASE64, _ALPHANUMERIC + "+/_-", 20),
         ("hexadecimal", _from_hex, _HEX, "0123456789abcdefABCDEF\\x :,", 20),
         ("binary", _from_binary, _BINARY, "01 ,", 48),
+        ("decimal", _from_decimal, _DECIMAL, "0123456789 ,", 29),
         ("morse", _from_morse, _MORSE, ".-? /|", 21),
     )
 )
