@@ -47,11 +47,12 @@ _ON_THE_MODEL: Final = ("prompt_injection_direct", "prompt_injection_indirect", 
 _OWN_ATTACKS: Final = (
     "attacks", "direct", "indirect", "jailbreak", "direct_2", "indirect_2", "jailbreak_2",
     "direct_3", "indirect_3", "jailbreak_3", "direct_4", "indirect_4", "jailbreak_4",
-    "direct_5", "indirect_5", "jailbreak_5",
+    "direct_5", "indirect_5", "jailbreak_5", "direct_6", "indirect_6", "jailbreak_6",
+    "alike_direct", "alike_indirect", "alike_jailbreak",
 )  # fmt: skip
 _OWN_ORDINARY: Final = (
     "benign", "ordinary", "everyday", "about_models", "everyday_2", "about_models_2", "everyday_3", "about_models_3",
-    "everyday_4", "about_models_4", "documentation",
+    "everyday_4", "about_models_4", "documentation", "everyday_5", "about_models_5", "documentation_2",
 )  # fmt: skip
 _STEPS: Final = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 2.0)
 
@@ -130,7 +131,7 @@ def _held_out_attacks(name: str) -> list[tuple[str, str]]:
     """The same inside ordinary output, but for those that stand in one already."""
     chance = random.Random(6)
     found = _held_out(name)
-    return found if name.startswith("indirect") else [(heading, wrapped(text, chance)) for heading, text in found]
+    return found if "indirect" in name else [(heading, wrapped(text, chance)) for heading, text in found]
 
 
 def _carried() -> dict[str, str]:

@@ -48,10 +48,10 @@ from package_pages import pages
 from toolcage.cleaning.injection import learned, suspect, wording
 
 FOLDS: Final = 5
-STRENGTH: Final = 0.5
+STRENGTH: Final = 1.0
 ROUNDS: Final = 2
 STRONGEST: Final = 3
-LEAST_TEMPLATES: Final = 5
+LEAST_TEMPLATES: Final = 3
 LEAST_WEIGHT: Final = 0.15
 LOOKS_FROM: Final = 0.0
 """The score by weights from which the hidden units look at a run."""
@@ -235,7 +235,8 @@ class Stages:
         by_weights = runs @ self.weights + self.bias
         looked = np.flatnonzero(by_weights >= LOOKS_FROM)
         found = np.full(runs.shape[0], UNSEEN)
-        found[looked] = (by_weights[looked] + self.layer.scores(runs[looked][:, self.known])) / 2
+        by_units = self.layer.scores(runs[looked][:, self.known])
+        found[looked] = (1 - learned.SHARE_OF_UNITS) * by_weights[looked] + learned.SHARE_OF_UNITS * by_units
         return found
 
 

@@ -32,6 +32,8 @@ from toolcage.cleaning.injection.wording import (
 )
 
 WINDOW: Final = 3
+SHARE_OF_UNITS: Final = 0.3
+"""What the hidden units count for in the score; the weights count for the rest."""
 _FEW: Final = 8
 _ROUNDING: Final = 0.01
 
@@ -113,7 +115,7 @@ def _worth_weighing(told: list[tuple[int, str]], model: Model, floor: float) -> 
 class Model:
     """Weights by feature, a bias, and the two scores between which the signal grows from 0 to 1.
 
-    With hidden units a run whose weights reach `looks_from` has the mean of both; without, the weights score all."""
+    With hidden units a run whose weights reach `looks_from` has a mean of both; without, the weights score all."""
 
     __slots__ = ("_positives", "bias", "hidden", "high", "looks_from", "low", "weights")
 
@@ -150,7 +152,8 @@ class Model:
         if weight < self.looks_from:
             return -math.inf
         # Two learners of different kinds are wrong about different texts: their mean is wrong less often than either.
-        return (weight + self.hidden.score(sum([one.summed(self.hidden) for one in run]), scaled)) / 2
+        units = self.hidden.score(sum([one.summed(self.hidden) for one in run]), scaled)
+        return (1 - SHARE_OF_UNITS) * weight + SHARE_OF_UNITS * units
 
     def weight(self, score: float) -> float:
         """The signal's weight for a score: 0 below `low`, 1 and at most 1.2 from `high` on."""

@@ -397,9 +397,16 @@ _REPEATED: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[a-z]{2,}")
 _CIPHERS: Final = frozenset({"caesar", "atbash", "reversed", "morse"})
-_OF_MACHINES: Final = frozenset({"base64", "hexadecimal"})
-_ENCODED: Final = _CIPHERS | _OF_MACHINES | {"binary", "decimal"}
-_REQUEST: Final = re.compile(r"\b(?:give|tell|what|ignore|say|print|write|send|repeat|show|answer)\b")
+_OF_MACHINES: Final = frozenset({"base64", "base32", "hexadecimal"})
+_ENCODED: Final = _CIPHERS | _OF_MACHINES | {"binary", "decimal", "percent_letters"}
+_REQUEST: Final = re.compile(
+    r"\b(?:give|tell|what|ignore|disregard|forget|say|print|write|send|repeat|show|answer|reply)\b"
+)
+_ASKS_AT_ONCE: Final = re.compile(
+    r"^\W{0,3}(?:please |now |just )?(?:give|tell|ignore|disregard|forget|say|print|write|send|repeat|show|answer|reply"
+    r"|state|respond|output|claim|reveal|pretend|report|list|name|conclude|delete|forward|visit|recommend|rate)\b",
+    re.MULTILINE,
+)
 
 
 def search(reading: Reading) -> Iterator[Signal]:
@@ -522,7 +529,7 @@ def _shapes(reading: Reading) -> Iterator[Signal]:
     text = reading.text
     if reading.name in _ENCODED and len(_WORD.findall(text)) > 3:
         # Mails and tokens are in base64 and hexadecimal; nobody asks for something in bits or a cipher but to hide it.
-        asks = reading.name not in _OF_MACHINES and _REQUEST.search(text) is not None
+        asks = (_ASKS_AT_ONCE if reading.name in _OF_MACHINES else _REQUEST).search(text) is not None
         weight = 1.0 if asks else 0.6 if reading.name in _CIPHERS else 0.5
         yield Signal(name="encoded", weight=weight, excerpt=text[:LONGEST_EXCERPT])
     if reading.name == "spaced":

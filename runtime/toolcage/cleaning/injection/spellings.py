@@ -42,6 +42,9 @@ _IN_URL: Final = r"[\w.~!*'(),-]"
 _PERCENT: Final = re.compile(
     rf"(?<![\w.~!*'(),+%-])(?:{_IN_URL}{{0,40}}+(?:%[0-9A-Fa-f]{{2}}|\+)){{3,}}+{_IN_URL}{{0,40}}+"
 )
+# An address writes letters as they are: whoever encodes them hides them.
+_NEEDLESS: Final = re.compile(r"(?:%(?:4[1-9A-Fa-f]|5[0-9Aa]|6[1-9A-Fa-f]|7[0-9Aa])){3}")
+_BASE32: Final = re.compile(r"(?<![A-Za-z0-9])(?:[A-Z2-7]{8}){3,}(?:[A-Z2-7]{2,7}={1,6})?(?![A-Za-z0-9])")
 _MORSE: Final = re.compile(r"(?:[.\-·–]{1,6}[ /|]{1,3}){10,}[.\-·–]{1,6}")
 _SPACED: Final = re.compile(r"(?:(?<!\w)[^\W_][ ._*\-|~]{1,6}){7,}[^\W_](?!\w)")
 _LEET_RUN: Final = re.compile(r"[a-z0-9@$!|+]{4,}")
@@ -177,9 +180,11 @@ def _decoded(text: str) -> Iterator[tuple[str, str]]:
         if found:
             yield code.name, "\n".join(found[:_MOST_PIECES])
     if "%" in text or "+" in text:
-        found = [piece for m in _PERCENT.finditer(_with_signs(text)) if _READABLE.search(piece := _from_percent(m[0]))]
-        if found:
-            yield "percent", "\n".join(found[:_MOST_PIECES])
+        signs = [match[0] for match in _PERCENT.finditer(_with_signs(text))]
+        for name, pieces in (("percent_letters", filter(_NEEDLESS.search, signs)), ("percent", signs)):
+            found = [decoded for piece in pieces if _READABLE.search(decoded := _from_percent(piece))]
+            if found:
+                yield name, "\n".join(found[:_MOST_PIECES])
     lowered = text.lower()
     words = set(_WORDS.findall(lowered))
     for shift in _shifts(words):
@@ -237,6 +242,13 @@ def _from_base64(piece: str) -> str:
     return _text_of(raw)
 
 
+def _from_base32(piece: str) -> str:
+    try:
+        return _text_of(base64.b32decode(piece))
+    except (binascii.Error, ValueError):
+        return ""
+
+
 def _from_percent(piece: str) -> str:
     return unquote(piece).replace("+", " ")
 
@@ -271,6 +283,7 @@ def _signs(characters: str) -> bytes:
 
 
 _ALPHANUMERIC: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_BASE32_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567="
 # Letters and digits are an `a`, what may part spaced letters is a space, the rest is something else.
 _LETTERS: Final = bytes(
     ord("a" if chr(code) in _ALPHANUMERIC + "?" else " " if chr(code) in " ._*-|~" else "#") for code in range(256)
@@ -279,6 +292,7 @@ _CODES: Final = tuple(
     _Code(name, decode, pattern, _signs(characters), b"\1" * least, re.compile(b"\1{%d,}" % least), name == "base64")
     for name, decode, pattern, characters, least in (
         ("base64", _from_base64, _BASE64, _ALPHANUMERIC + "+/_-", 20),
+        ("base32", _from_base32, _BASE32, _BASE32_LETTERS, 24),
         ("hexadecimal", _from_hex, _HEX, "0123456789abcdefABCDEF\\x :,", 20),
         ("binary", _from_binary, _BINARY, "01 ,", 48),
         ("decimal", _from_decimal, _DECIMAL, "0123456789 ,", 29),
