@@ -57,8 +57,8 @@ LOOKS_FROM: Final = 0.0
 """The score by weights from which the hidden units look at a run."""
 UNSEEN: Final = -20.0
 """The score of a text of which they look at nothing."""
-LEAST_TEMPLATES_OF_UNITS: Final = 8
-STRONGEST_FOR_UNITS: Final = (3, 1)
+LEAST_TEMPLATES_OF_UNITS: Final = 60
+STRONGEST_FOR_UNITS: Final = (3, 2, 1, 1, 1, 1)
 """Runs of an attack by epoch: at first some may be what an attack stands in, later the units know better."""
 STRONGEST_OF_ORDINARY: Final = 2
 LIBRARY_RUNS_FOR_UNITS: Final = 10_000
@@ -71,12 +71,15 @@ SHARE_OF_LIBRARY: Final = 3  # one docstring in so many: they are many and alike
 SHARE_OF_FILES: Final = 5
 ONE_SPELLED_OF: Final = 20
 MOST_OF_A_FILE: Final = 16384
-MOST_FALSE: Final = {"everyday": 0.0075, "hard": 0.035, "library": 0.015}
+MOST_FALSE: Final = {"everyday": 0.0085, "hard": 0.0375, "library": 0.0175}
 """Of each kind of ordinary text, the share that wording may flag beyond what the rules do."""
+MARGIN: Final = 0.15
+"""How much higher the border is put than these allow: texts of other authors are flagged a little more often."""
 EVERYDAY: Final = "benign_everyday:"
 WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
 HIDDEN: Final = WEIGHTS.with_name("hidden.json")
 RESULTS: Final = Path(__file__).parent.parent / "benchmarks" / "results" / "injection.json"
+WITH_FIGURES: Final = "screens.md"
 NOTICE: Final = (
     "Derived by scripts/train_injection.py from texts of this project, of the Python documentation (PSF-2.0) and of "
     "packages under permissive licences (scripts/package_pages.txt). "
@@ -120,9 +123,11 @@ def ordinary() -> Iterator[Text]:
 
 
 def own_documentation() -> Iterator[Text]:
-    """This project's pages, section by section."""
+    """This project's pages, section by section, but for the one with the figures: they are known after training."""
     root = Path(__file__).parent.parent
     for path in [*sorted(root.glob("*.md")), *sorted(root.glob("docs/**/*.md"))]:
+        if path.name == WITH_FIGURES:
+            continue
         for section in path.read_text(encoding="utf-8").split("\n## "):
             yield f"{LIBRARY}:{path.stem}", f"{path.stem}/{section.partition(chr(10))[0]}", section, -1
 
@@ -358,7 +363,8 @@ class Judged:
         return float((flagged * self.weight)[of].sum() / self.weight[of].sum())
 
     def borders(self) -> tuple[float, float]:
-        """The two scores between which the signal grows: the most attacks at the false alarms that are allowed."""
+        """The two scores between which the signal grows: the most attacks at the false alarms that are allowed, and a
+        margin."""
         by_rules = {kind: self.share(self.rules >= 1.0, of) for kind, of in self.ordinary.items()}
         hard = np.sort(self.scores[self.ordinary["hard"]])
         best = (-1.0, float(hard[-1]), float(hard[-1]) + 1.0)  # nothing is flagged by wording alone
@@ -369,7 +375,7 @@ class Judged:
                     self.share(flagged, of) - by_rules[kind] <= MOST_FALSE[kind] for kind, of in self.ordinary.items()
                 ):
                     best = max(best, (self.share(flagged, self.attack), float(low), float(high)))
-        return best[1], best[2]
+        return best[1] + MARGIN, best[2] + MARGIN
 
     def table(self, low: float, high: float) -> dict[str, dict[str, float]]:
         """Percent flagged, by file."""

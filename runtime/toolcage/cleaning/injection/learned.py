@@ -32,7 +32,7 @@ from toolcage.cleaning.injection.wording import (
 )
 
 WINDOW: Final = 3
-SHARE_OF_UNITS: Final = 0.3
+SHARE_OF_UNITS: Final = 0.4
 """What the hidden units count for in the score; the weights count for the rest."""
 _FEW: Final = 8
 _ROUNDING: Final = 0.01

@@ -1,8 +1,8 @@
 """The spellings that hide words from a search, undone: each reading is the text as a model could understand it.
 
 Hidden characters, markup between letters, entities and JSON escapes, look-alike letters, digits for letters, letters
-spaced apart, words reversed, Caesar's cipher in every shift, binary, hexadecimal, base64 and percent-encoding. A model
-reads all of these; so a search must. What is decoded is decoded once more at most.
+spaced apart, words reversed, Caesar's cipher in every shift, binary, decimal codes, hexadecimal, base64, base32 and
+percent-encoding. A model reads all of these; so a search must. What is decoded is decoded once more at most.
 
 Each reading is only made where the text shows signs of it. Everything is linear, and bounded for texts of megabytes:
 past `_MOST_DECODED` characters the ciphers are not looked for.
@@ -181,8 +181,8 @@ def _decoded(text: str) -> Iterator[tuple[str, str]]:
             yield code.name, "\n".join(found[:_MOST_PIECES])
     if "%" in text or "+" in text:
         signs = [match[0] for match in _PERCENT.finditer(_with_signs(text))]
-        for name, pieces in (("percent_letters", filter(_NEEDLESS.search, signs)), ("percent", signs)):
-            found = [decoded for piece in pieces if _READABLE.search(decoded := _from_percent(piece))]
+        for name, encoded in (("percent_letters", [*filter(_NEEDLESS.search, signs)]), ("percent", signs)):
+            found = [decoded for piece in encoded if _READABLE.search(decoded := _from_percent(piece))]
             if found:
                 yield name, "\n".join(found[:_MOST_PIECES])
     lowered = text.lower()
