@@ -73,8 +73,6 @@ ONE_SPELLED_OF: Final = 20
 MOST_OF_A_FILE: Final = 16384
 MOST_FALSE: Final = {"everyday": 0.0085, "hard": 0.0375, "library": 0.0175}
 """Of each kind of ordinary text, the share that wording may flag beyond what the rules do."""
-MARGIN: Final = 0.15
-"""How much higher the border is put than these allow: texts of other authors are flagged a little more often."""
 EVERYDAY: Final = "benign_everyday:"
 WEIGHTS: Final = Path(learned.__file__).parent / "weights.json"
 HIDDEN: Final = WEIGHTS.with_name("hidden.json")
@@ -363,8 +361,7 @@ class Judged:
         return float((flagged * self.weight)[of].sum() / self.weight[of].sum())
 
     def borders(self) -> tuple[float, float]:
-        """The two scores between which the signal grows: the most attacks at the false alarms that are allowed, and a
-        margin."""
+        """The two scores between which the signal grows: the most attacks at the false alarms that are allowed."""
         by_rules = {kind: self.share(self.rules >= 1.0, of) for kind, of in self.ordinary.items()}
         hard = np.sort(self.scores[self.ordinary["hard"]])
         best = (-1.0, float(hard[-1]), float(hard[-1]) + 1.0)  # nothing is flagged by wording alone
@@ -375,7 +372,7 @@ class Judged:
                     self.share(flagged, of) - by_rules[kind] <= MOST_FALSE[kind] for kind, of in self.ordinary.items()
                 ):
                     best = max(best, (self.share(flagged, self.attack), float(low), float(high)))
-        return best[1] + MARGIN, best[2] + MARGIN
+        return best[1], best[2]
 
     def table(self, low: float, high: float) -> dict[str, dict[str, float]]:
         """Percent flagged, by file."""
