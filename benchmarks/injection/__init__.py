@@ -3,8 +3,8 @@
 Written for this project. A source is one kind of writing; training can leave whole sources out to see how it does on
 what it has not seen. No training reads `held_out_*.txt`; all but `attacks` and `benign` of them were written by authors
 who knew neither the rules nor the training texts: the first of each kind mean to be hard, `*_2`, `everyday` and
-`about_models` to be like life. Addresses and names are made up anew for each text, so that none becomes a sign of an
-attack.
+`about_models` to be like life, `alike_*` to be of the kinds of public sets, which their authors had read. Addresses and
+names are made up anew for each text, so that none becomes a sign of an attack.
 """
 
 from __future__ import annotations

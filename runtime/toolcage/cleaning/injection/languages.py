@@ -76,10 +76,36 @@ _MOST_FOREIGN: Final = 0.4
 _LEAST_SHARE: Final = 0.6
 
 
-def spoken_in(sentence: str, words: Iterable[str]) -> frozenset[str]:
+def foreign_question(sentences: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
+    """The first sentence that asks something in a language that nearly nothing else of the text is in."""
+    told = list(sentences)
+    asking = [
+        (position, sentence, spoken)
+        for position, sentence in told
+        if (asks := _asks(sentence)) or ";" in sentence
+        if (spoken := _spoken(sentence)) and (asks or "greek" in spoken)  # which asks with a semicolon
+    ]
+    if not asking:
+        return None
+    known = {position: spoken for position, _, spoken in asking}
+    around = [spoken for position, sentence in told if (spoken := known.get(position) or _spoken(sentence))]
+    most = max(Counter(name for spoken in around for name in spoken).values())
+    if most < _LEAST_SHARE * len(around):  # a text of many languages has no foreign one
+        return None
+    for position, sentence, spoken in asking:
+        alike = sum(not spoken.isdisjoint(other) for other in around)
+        if len(around) - alike >= _LEAST_AROUND and alike <= _MOST_FOREIGN * len(around):
+            return position, sentence
+    return None
+
+
+def _spoken(sentence: str) -> frozenset[str]:
     """What the sentence may be in: a script, or the languages that its little words speak for; none where it is unclear.
 
     A language with half as many votes as the first may be it too: so of a sentence that quotes another."""
+    words = _WORD.findall(sentence.lower())
+    if len(words) < _LEAST_WORDS and (sentence.isascii() or not any(p.search(sentence) for _, p in _SCRIPTS[:3])):
+        return _UNCLEAR
     if not sentence.isascii():
         letters = sum(map(str.isalpha, sentence))
         japanese = _KANA.search(sentence) is not None  # and then its Han letters are Japanese too
@@ -97,36 +123,6 @@ def spoken_in(sentence: str, words: Iterable[str]) -> frozenset[str]:
     if most < _LEAST_VOTES:
         return _UNCLEAR
     return frozenset(name for name, count in votes.items() if 2 * count >= most)
-
-
-def foreign_question(sentences: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
-    """The first sentence that asks something in a language that nearly nothing else of the text is in."""
-    told = list(sentences)
-    asking = [
-        (position, sentence, spoken)
-        for position, sentence in told
-        if (asks := _asks(sentence)) or ";" in sentence
-        if (spoken := _spoken(sentence)) and (asks or "greek" in spoken)  # which asks with a semicolon
-    ]
-    if not asking:
-        return None
-    around = [spoken for _, sentence in told if (spoken := _spoken(sentence))]
-    most = max(Counter(name for spoken in around for name in spoken).values())
-    if most < _LEAST_SHARE * len(around):  # a text of many languages has no foreign one
-        return None
-    for position, sentence, spoken in asking:
-        alike = sum(not spoken.isdisjoint(other) for other in around)
-        if len(around) - alike >= _LEAST_AROUND and alike <= _MOST_FOREIGN * len(around):
-            return position, sentence
-    return None
-
-
-def _spoken(sentence: str) -> frozenset[str]:
-    """`spoken_in`, where the sentence is long enough to be told a language of."""
-    words = _WORD.findall(sentence.lower())
-    if len(words) < _LEAST_WORDS and (sentence.isascii() or not any(p.search(sentence) for _, p in _SCRIPTS[:3])):
-        return _UNCLEAR
-    return spoken_in(sentence, words)
 
 
 def _asks(sentence: str) -> bool:

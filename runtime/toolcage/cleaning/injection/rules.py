@@ -399,11 +399,10 @@ _WORD: Final = re.compile(r"[a-z]{2,}")
 _CIPHERS: Final = frozenset({"caesar", "atbash", "reversed", "morse"})
 _OF_MACHINES: Final = frozenset({"base64", "base32", "hexadecimal"})
 _ENCODED: Final = _CIPHERS | _OF_MACHINES | {"binary", "decimal", "percent_letters"}
-_REQUEST: Final = re.compile(
-    r"\b(?:give|tell|what|ignore|disregard|forget|say|print|write|send|repeat|show|answer|reply)\b"
-)
+_REQUESTS: Final = "give|tell|ignore|disregard|forget|say|print|write|send|repeat|show|answer|reply"
+_REQUEST: Final = re.compile(rf"\b(?:what|{_REQUESTS})\b")
 _ASKS_AT_ONCE: Final = re.compile(
-    r"^\W{0,3}(?:please |now |just )?(?:give|tell|ignore|disregard|forget|say|print|write|send|repeat|show|answer|reply"
+    rf"^\W{{0,3}}(?:please |now |just )?(?:{_REQUESTS}"
     r"|state|respond|output|claim|reveal|pretend|report|list|name|conclude|delete|forward|visit|recommend|rate)\b",
     re.MULTILINE,
 )
